@@ -1,0 +1,213 @@
+"""What Compute Engine says: groups, resize requests, instances and operations as plain values.
+
+States are the service's own words. A word that we do not know becomes UNKNOWN and is never a
+licence to delete: an unknown resize request state counts as still active.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from datetime import datetime
+
+
+class ScopeKind(enum.StrEnum):
+    """Where a resource lives; also the word in the service's paths."""
+
+    ZONE = "zones"
+    REGION = "regions"
+    GLOBAL = "global"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Scope:
+    """A zone, a region, or the whole project (then `name` is empty)."""
+
+    kind: ScopeKind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}" if self.name else str(self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorDetail:
+    """One error entry of an operation, a resize request or a managed instance."""
+
+    code: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GroupReference:
+    """The identity of a managed instance group."""
+
+    scope: Scope
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A managed instance group. `template` is the short name of its instance template."""
+
+    reference: GroupReference
+    template: str = ""
+    target_size: int = 0
+    description: str = ""
+    creation_time_utc: datetime | None = None
+
+
+class RequestState(enum.StrEnum):
+    """States of a resize request. CREATING, ACCEPTED and UNKNOWN are active, the rest final."""
+
+    CREATING = "CREATING"
+    ACCEPTED = "ACCEPTED"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    UNKNOWN = "UNKNOWN"
+
+    @property
+    def is_active(self) -> bool:
+        """Whether VMs may still come of it."""
+        return self in (RequestState.CREATING, RequestState.ACCEPTED, RequestState.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RequestReference:
+    """The identity of a resize request: its group and its name."""
+
+    group: GroupReference
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResizeRequest:
+    """A resize request. `instances` are the exact VM names that it asks for.
+
+    `last_attempt_error` may be stale while the request waits; `error` comes only with FAILED.
+    """
+
+    reference: RequestReference
+    state: RequestState
+    instances: tuple[str, ...] = ()
+    description: str = ""
+    creation_time_utc: datetime | None = None
+    last_attempt_error: ErrorDetail | None = None
+    error: ErrorDetail | None = None
+
+
+class InstanceStatus(enum.StrEnum):
+    """States of a VM, in the service's words."""
+
+    PENDING = "PENDING"
+    PROVISIONING = "PROVISIONING"
+    STAGING = "STAGING"
+    RUNNING = "RUNNING"
+    PENDING_STOP = "PENDING_STOP"
+    STOPPING = "STOPPING"
+    STOPPED = "STOPPED"
+    TERMINATED = "TERMINATED"
+    SUSPENDING = "SUSPENDING"
+    SUSPENDED = "SUSPENDED"
+    REPAIRING = "REPAIRING"
+    DEPROVISIONING = "DEPROVISIONING"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A VM. Identity is name plus id, never an address. `group` is from its metadata."""
+
+    name: str
+    instance_id: str
+    zone: str
+    status: InstanceStatus
+    group: GroupReference | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    creation_time_utc: datetime | None = None
+    termination_time_utc: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeSnapshot:
+    """Everything of one cluster that one read of Compute Engine gave.
+
+    `instances` is keyed by VM name; two VMs of one name in two zones are both kept under
+    `duplicates`. `requests` holds the resize requests of all of the cluster's groups.
+    """
+
+    groups: dict[GroupReference, Group] = field(default_factory=dict)
+    requests: dict[RequestReference, ResizeRequest] = field(default_factory=dict)
+    instances: dict[str, Instance] = field(default_factory=dict)
+    duplicates: tuple[Instance, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A long-running operation. It failed if `error` is set, whatever else it says.
+
+    `target` is the short name of what it works on. An operation whose `insert_time_utc` lies
+    before our call is the replay of an earlier one with the same request id.
+    """
+
+    name: str
+    scope: Scope
+    operation_type: str = ""
+    target: str = ""
+    done: bool = False
+    error: ErrorDetail | None = None
+    http_status: int | None = None
+    insert_time_utc: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateSpecification:
+    """What an instance template must say; the fields are those of the node pool.
+
+    `run_duration_seconds` becomes scheduling.maxRunDuration (30 s to 7 days) for FLEX_START.
+    `source_image` and the URLs are partial URLs such as `projects/P/global/images/family/F`.
+    """
+
+    name: str
+    machine_type: str
+    provisioning_model: str
+    source_image: str
+    network: str
+    subnetwork: str = ""
+    run_duration_seconds: int | None = None
+    boot_disk_type: str = "pd-ssd"
+    boot_disk_size_gb: int = 100
+    public_ip: bool = False
+    service_account: str = ""
+    accelerator_count: int = 0
+    labels: tuple[tuple[str, str], ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpecification:
+    """What a managed instance group for resize requests must say. Its size starts at 0.
+
+    `zones` is only read for a regional group (ANY_SINGLE_ZONE).
+    """
+
+    reference: GroupReference
+    template: str
+    description: str
+    zones: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSpecification:
+    """What a resize request must say: exactly these VM names.
+
+    `run_duration_seconds` is left out of the request when it is None or below the service's
+    600 s; the template's own limit then holds.
+    """
+
+    reference: RequestReference
+    instances: tuple[str, ...]
+    description: str
+    run_duration_seconds: int | None = None

@@ -1,0 +1,56 @@
+"""The one door to Slurm: what every implementation of the client must offer.
+
+All calls have a deadline. A failed read raises `SlurmUnavailable`; it never returns less than
+the whole truth, since an empty list of nodes would read as "nothing is wanted".
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Protocol
+
+from slurm_hooks.slurm.model import Node, SlurmSnapshot
+
+
+class NodeUpdate(enum.StrEnum):
+    """State requests that we make of slurmctld (`scontrol update nodename=... state=...`)."""
+
+    POWER_UP = "POWER_UP"
+    POWER_DOWN = "POWER_DOWN"
+    POWER_DOWN_FORCE = "POWER_DOWN_FORCE"
+    DOWN = "DOWN"
+    DRAIN = "DRAIN"
+    IDLE = "IDLE"
+    RESUME = "RESUME"
+    UNDRAIN = "UNDRAIN"
+
+
+class SlurmError(Exception):
+    """Any failure of a call to Slurm; the text says which command and what it answered."""
+
+
+class SlurmUnavailable(SlurmError):
+    """slurmctld did not answer, or not with something believable. Look again later."""
+
+
+class SlurmRefused(SlurmError):
+    """slurmctld answered and refused the request, so repeating it as it is cannot help."""
+
+
+class SlurmClient(Protocol):
+    """Reads in a constant number of commands, writes in as few as the arguments allow."""
+
+    def read(self) -> SlurmSnapshot:
+        """Read all nodes, jobs, partitions and reservations. Raises SlurmUnavailable."""
+
+    def read_nodes(self, names: Sequence[str]) -> dict[str, Node]:
+        """Read the named nodes again, just before acting on them. Raises SlurmUnavailable."""
+
+    def update_nodes(
+        self, names: Sequence[str], update: NodeUpdate | None, reason: str | None = None
+    ) -> None:
+        """Set state, reason or both on all the named nodes. Raises SlurmError."""
+
+    def set_admin_comment(self, job_id: int, text: str) -> None:
+        """Write the job's admin comment; an empty text clears it. Raises SlurmError."""

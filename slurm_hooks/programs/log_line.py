@@ -1,0 +1,48 @@
+"""One line of log a call: nothing else records that Slurm called a program.
+
+The line goes to the log file of the settings, else to syslog: slurmctld throws a program's
+output away.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+
+def format_line(program: str, level: str, message: str, **fields: object) -> str:
+    """A log line in the daemon's form: time in UTC, level, program, message, key=value pairs."""
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    pairs = "".join(f" {key}={_quoted(value)}" for key, value in fields.items())
+    return f"{stamp} {level} {program}[{os.getpid()}] {message}{pairs}\n"
+
+
+def write(log_file: str, program: str, level: str, message: str, **fields: object) -> None:
+    """Append one line to the log file in a single write; to syslog if that is not possible."""
+    line = format_line(program, level, message, **fields)
+    try:
+        descriptor = os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    except OSError as error:
+        _to_syslog(f"{line.rstrip()} log_file_error={_quoted(error)}")
+        return
+    try:
+        os.write(descriptor, line.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        _to_syslog(f"{line.rstrip()} log_file_error={_quoted(error)}")
+    finally:
+        os.close(descriptor)
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    if text and not any(character.isspace() or character in '"=' for character in text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _to_syslog(text: str) -> None:
+    import syslog  # only needed when the log file is unusable
+
+    syslog.openlog("slurm-hooks", 0, syslog.LOG_DAEMON)
+    syslog.syslog(syslog.LOG_ERR, text)

@@ -1,0 +1,221 @@
+"""What a pass may do. Every action is safe to repeat and names one subject.
+
+The subject is a stable text: the key under which an action's operation is remembered, and the
+root of its request id. English for people is made in `comments`, not here.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from slurm_hooks.cluster.topology import NodePool
+from slurm_hooks.compute.errors import ErrorKind
+from slurm_hooks.compute.model import (
+    GroupReference,
+    GroupSpecification,
+    RequestReference,
+    RequestSpecification,
+    Scope,
+    TemplateSpecification,
+)
+from slurm_hooks.reconcile.node_table import Step
+from slurm_hooks.slurm.client import NodeUpdate
+
+
+class Expectation(enum.StrEnum):
+    """What must still hold of a node when it is read again just before it is changed."""
+
+    STARTING = "POWERING_UP"
+    STARTING_WITHOUT_JOB = "POWERING_UP and IDLE"
+    REGISTERED = "no power flag"
+    RESUME_FAILED = "DOWN and POWERED_DOWN"
+
+
+class ReasonCode(enum.StrEnum):
+    """Why we change a node's state; the word that its reason in Slurm begins with."""
+
+    REQUEST_FAILED = "request failed"
+    JOB_ENDED = "job ended before its nodes came"
+    VM_GONE = "VM gone"
+    RESUME_TIMEOUT = "ResumeTimeout passed"
+
+
+@dataclass(frozen=True, slots=True)
+class InsertGroup:
+    """Create a pool's instance template and managed instance group."""
+
+    pool: NodePool
+    template: TemplateSpecification
+    template_scope: Scope
+    group: GroupSpecification
+
+    @property
+    def subject(self) -> str:
+        return f"insert group {self.group.reference.scope}/{self.group.reference.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class InsertRequest:
+    """Ask for the VMs of one job, or of one node, all or none."""
+
+    request: RequestSpecification
+    job_id: int | None
+
+    @property
+    def subject(self) -> str:
+        return f"insert request {_request_text(self.request.reference)}"
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequest:
+    """Give up a resize request that is still waiting."""
+
+    request: RequestReference
+    job_id: int | None
+
+    @property
+    def subject(self) -> str:
+        return f"cancel request {_request_text(self.request)}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRequest:
+    """Remove a resize request that is over. Its VMs stay."""
+
+    request: RequestReference
+
+    @property
+    def subject(self) -> str:
+        return f"delete request {_request_text(self.request)}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteInstance:
+    """Delete one VM. The same name's next VM has another id, hence the id in the subject."""
+
+    group: GroupReference
+    name: str
+    zone: str
+    instance_id: str
+
+    @property
+    def subject(self) -> str:
+        return f"delete instance {self.name} {self.instance_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateNode:
+    """Ask Slurm for node states, one after another, if the node is still as expected."""
+
+    node: str
+    updates: tuple[NodeUpdate, ...]
+    expectation: Expectation
+    reason: ReasonCode
+    code: str = ""
+    detail: str = ""
+
+    @property
+    def subject(self) -> str:
+        return f"update node {self.node}"
+
+
+class WaitKind(enum.StrEnum):
+    """What a job in CONFIGURING waits for."""
+
+    DELETION = "DELETION"
+    GROUP = "GROUP"
+    REQUEST = "REQUEST"
+    CAPACITY = "CAPACITY"
+    BOOT = "BOOT"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """What to tell the owner of a job: what it waits for, which code, since when.
+
+    `machine_type` and `place` are of the pool whose nodes the job waits for longest.
+    """
+
+    kind: WaitKind
+    node_count: int
+    machine_type: str
+    place: str
+    code: str = ""
+    detail: str = ""
+    since_utc: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TellJob:
+    """Write a job's admin comment; None clears it."""
+
+    job_id: int
+    status: JobStatus | None
+
+    @property
+    def subject(self) -> str:
+        return f"tell job {self.job_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetCall:
+    """Remove a ResumeProgram call from the spool: nothing in it is open any more."""
+
+    call_id: str
+
+    @property
+    def subject(self) -> str:
+        return f"forget call {self.call_id}"
+
+
+Action = (
+    InsertGroup
+    | InsertRequest
+    | CancelRequest
+    | DeleteRequest
+    | DeleteInstance
+    | UpdateNode
+    | TellJob
+    | ForgetCall
+)
+
+
+class NoticeKind(enum.StrEnum):
+    """Conditions that a pass reports without acting on them."""
+
+    UNKNOWN_FLAG = "UNKNOWN_FLAG"
+    UNREADABLE = "UNREADABLE"
+    UNAVAILABLE = "UNAVAILABLE"
+    FAILURE = "FAILURE"
+    DUPLICATE_VM = "DUPLICATE_VM"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A condition worth one line of log when it begins, and one when it ends."""
+
+    kind: NoticeKind
+    subject: str
+    detail: str = ""
+    error_kind: ErrorKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a pass will do, in order, and what it has to say.
+
+    `unsettled` is True while something is on its way that another pass must look at; a request
+    that only waits for capacity does not count. `steps` says what was decided for each node.
+    """
+
+    actions: tuple[Action, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    unsettled: bool = False
+    steps: dict[str, Step] = field(default_factory=dict)
+
+
+def _request_text(reference: RequestReference) -> str:
+    return f"{reference.group.scope}/{reference.group.name}/{reference.name}"

@@ -1,0 +1,64 @@
+"""The English that people read in Slurm: admin comments of jobs and reasons of nodes.
+
+Made here and compared nowhere else. Ours begin with `slurm-hooks:`; a comment or reason that
+does not is a person's and is never overwritten.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from slurm_hooks.reconcile.actions import JobStatus, UpdateNode, WaitKind
+
+PREFIX = "slurm-hooks:"
+_FAILURE_PREFIX = f"{PREFIX} failed:"
+_LONGEST_DETAIL = 300
+
+
+def is_ours(text: str) -> bool:
+    """Whether a comment or reason was written by us."""
+    return text.startswith(PREFIX)
+
+
+def tells_failure(text: str) -> bool:
+    """Whether a comment of ours tells of a failure, which stays until the job's next start."""
+    return text.startswith(_FAILURE_PREFIX)
+
+
+def job_comment(status: JobStatus | None) -> str:
+    """The admin comment of a job; empty when there is nothing to tell."""
+    if status is None:
+        return ""
+    what = f"{status.node_count} x {status.machine_type} in {status.place}"
+    since = f" since {_stamp(status.since_utc)}" if status.since_utc else ""
+    match status.kind:
+        case WaitKind.FAILED:
+            return f"{_FAILURE_PREFIX} {what}: {status.code}{_detail(status.detail)}"
+        case WaitKind.CAPACITY:
+            code = f" ({status.code})" if status.code else ""
+            return f"{PREFIX} waiting for capacity for {what}{since}{code}"
+        case WaitKind.REQUEST:
+            return f"{PREFIX} asking for {what}"
+        case WaitKind.GROUP:
+            return f"{PREFIX} creating the instance group for {what}"
+        case WaitKind.DELETION:
+            return f"{PREFIX} waiting for earlier VMs of the same names to go: {what}"
+        case WaitKind.BOOT:
+            return f"{PREFIX} VMs granted, booting: {what}"
+
+
+def node_reason(update: UpdateNode) -> str:
+    """The reason of a node whose state we change."""
+    code = f" {update.code}" if update.code else ""
+    return f"{PREFIX} {update.reason.value}{code}{_detail(update.detail)}"
+
+
+def _detail(text: str) -> str:
+    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    if len(plain) > _LONGEST_DETAIL:
+        plain = plain[: _LONGEST_DETAIL - 3] + "..."
+    return f": {plain}" if plain else ""
+
+
+def _stamp(time_utc: datetime) -> str:
+    return time_utc.strftime("%Y-%m-%dT%H:%M:%SZ")

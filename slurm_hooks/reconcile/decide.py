@@ -1,0 +1,114 @@
+"""The brain: one pure function from a snapshot to a plan.
+
+It does no input or output and takes the time as an argument. What it does not understand it
+leaves alone; what it could not read it does not judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from slurm_hooks.cluster.topology import Cluster
+from slurm_hooks.compute.model import ComputeSnapshot
+from slurm_hooks.reconcile.actions import (
+    Action,
+    ForgetCall,
+    InsertGroup,
+    InsertRequest,
+    Notice,
+    NoticeKind,
+    Plan,
+)
+from slurm_hooks.reconcile.node_table import Step
+from slurm_hooks.reconcile.phases import RequestPhase, VmPhase
+from slurm_hooks.reconcile.plan_jobs import tell_jobs
+from slurm_hooks.reconcile.plan_nodes import SETTLED_STEPS, is_powering_up, node_actions
+from slurm_hooks.reconcile.plan_requests import finished_requests, plan_requests
+from slurm_hooks.reconcile.snapshot import Memory, Snapshot, Unavailable
+from slurm_hooks.reconcile.views import World, join
+from slurm_hooks.slurm.model import SlurmSnapshot
+
+
+def decide(snapshot: Snapshot, cluster: Cluster, now: datetime) -> Plan:
+    """Compare what Slurm wants with what Compute Engine has, and name the next actions.
+
+    `now` is aware and in UTC. Never raises for any snapshot: one bad node stops nothing.
+    """
+    slurm, compute = snapshot.slurm, snapshot.compute
+    if isinstance(slurm, Unavailable) or isinstance(compute, Unavailable):
+        return Plan(notices=tuple(_unavailable(slurm, compute)), unsettled=True)
+    memory = _without_stale_failures(snapshot.memory, now)
+    world = join(cluster, slurm, compute, snapshot.resume_calls, memory)
+    requests = plan_requests(cluster, world, compute, memory)
+    wanted: list[Action] = [
+        *tell_jobs(world, slurm.jobs, requests),
+        *node_actions(cluster, world, memory),
+        *requests.actions,
+        *finished_requests(world),
+        *_closed_calls(snapshot, world),
+    ]
+    actions = _once_each(action for action in wanted if action.subject not in memory.in_flight)
+    return Plan(
+        actions=actions,
+        notices=tuple(_notices(slurm, compute, memory)),
+        unsettled=_is_unsettled(world, memory, actions),
+        steps={name: view.step for name, view in world.views.items()},
+    )
+
+
+def _unavailable(*parts: object) -> Iterator[Notice]:
+    for part in parts:
+        if isinstance(part, Unavailable):
+            yield Notice(NoticeKind.UNAVAILABLE, part.system.value, part.why)
+
+
+def _without_stale_failures(memory: Memory, now: datetime) -> Memory:
+    standing = {key: value for key, value in memory.failures.items() if value.until_utc > now}
+    return Memory(memory.missing, memory.surplus, memory.in_flight, memory.attempts, standing)
+
+
+def _once_each(actions: Iterable[Action]) -> tuple[Action, ...]:
+    """Each subject once: several nodes of a request may ask for its cancellation."""
+    return tuple({action.subject: action for action in actions}.values())
+
+
+def _closed_calls(snapshot: Snapshot, world: World) -> Iterator[ForgetCall]:
+    """Calls of ResumeProgram in which no node still lacks a request or a VM."""
+    for call in snapshot.resume_calls:
+        if not any(_is_open(name, world) for name in call.nodes):
+            yield ForgetCall(call.call_id)
+
+
+def _is_open(name: str, world: World) -> bool:
+    view = world.views.get(name)
+    return (
+        view is not None
+        and is_powering_up(view)
+        and view.request_phase is RequestPhase.NONE
+        and view.vm_phase is VmPhase.NONE
+    )
+
+
+def _notices(slurm: SlurmSnapshot, compute: ComputeSnapshot, memory: Memory) -> Iterator[Notice]:
+    for name in slurm.unreadable:
+        yield Notice(NoticeKind.UNREADABLE, name)
+    for node in slurm.nodes.values():
+        if node.state.unknown:
+            yield Notice(NoticeKind.UNKNOWN_FLAG, node.name, " ".join(sorted(node.state.unknown)))
+    for instance in compute.duplicates:
+        yield Notice(NoticeKind.DUPLICATE_VM, instance.name, instance.zone)
+    for subject, failure in memory.failures.items():
+        detail = f"{failure.code} {failure.message}"
+        yield Notice(NoticeKind.FAILURE, subject, detail, failure.kind)
+
+
+def _is_unsettled(world: World, memory: Memory, actions: tuple[Action, ...]) -> bool:
+    if memory.in_flight or any(isinstance(a, InsertGroup | InsertRequest) for a in actions):
+        return True
+    if any(view.step not in SETTLED_STEPS for view in world.views.values()):
+        return True
+    return any(
+        view.vm_phase is VmPhase.LEAVING and view.step is Step.LEAVE
+        for view in world.views.values()
+    )

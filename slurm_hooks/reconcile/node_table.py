@@ -1,0 +1,101 @@
+"""The decision table: intent in Slurm, resize request and VM give the next step of a node.
+
+Rows are read from the top, the first that fits holds. The table is total: a test walks every
+combination. "Missing" and "surplus" steps are taken only on the second sighting, since the two
+systems are read at different times and lists may be stale.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from slurm_hooks.reconcile.phases import Intent, RequestPhase, VmPhase
+
+
+class Step(enum.StrEnum):
+    """What to do next for one node."""
+
+    LEAVE = "leave alone"
+    REQUEST = "ask for a VM"
+    REQUEST_AGAIN = "ask for a VM again, once it is missing twice"
+    AWAIT_CAPACITY = "wait for capacity"
+    AWAIT_BOOT = "wait for slurmd to register"
+    AWAIT_DELETION = "wait until the old VM is gone"
+    FAIL_START = "fail the start: power down by force, with the reason"
+    ABANDON_START = "cancel the request and power down by force"
+    CANCEL_REQUEST = "cancel the request"
+    DELETE_VM = "delete the VM"
+    DELETE_SURPLUS_VM = "delete the VM, once it is surplus twice"
+    LOSE_NODE = "set down, then power down, once the VM is missing twice"
+    RECOVER = "power down, which brings the node back"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: which intents, requests and VMs it fits (empty fits all), the step, and why."""
+
+    intents: frozenset[Intent]
+    requests: frozenset[RequestPhase]
+    vms: frozenset[VmPhase]
+    step: Step
+    why: str
+
+    def fits(self, intent: Intent, request: RequestPhase, vm: VmPhase) -> bool:
+        """Whether this row holds for a node in these phases."""
+        return (
+            intent in self.intents
+            and (not self.requests or request in self.requests)
+            and (not self.vms or vm in self.vms)
+        )
+
+
+def _row(
+    intents: Intent | tuple[Intent, ...],
+    requests: tuple[RequestPhase, ...],
+    vms: tuple[VmPhase, ...],
+    step: Step,
+    why: str,
+) -> Row:
+    chosen = (intents,) if isinstance(intents, Intent) else intents
+    return Row(frozenset(chosen), frozenset(requests), frozenset(vms), step, why)
+
+
+_I, _R, _V, _S = Intent, RequestPhase, VmPhase, Step
+_ALIVE = (_V.COMING, _V.RUNNING)
+
+TABLE: tuple[Row, ...] = (
+    _row(_I.UNKNOWN, (), (), _S.LEAVE, "we do not know what is meant"),
+    _row(
+        (_I.STARTING, _I.REGISTERED, _I.STOPPING, _I.OFF, _I.RESUME_FAILED),
+        (),
+        (_V.UNKNOWN,),
+        _S.LEAVE,
+        "a VM state that we do not know is no licence to act",
+    ),
+    _row(_I.STARTING, (_R.WAITING,), (), _S.AWAIT_CAPACITY, "the request is in the queue"),
+    _row(_I.STARTING, (), _ALIVE, _S.AWAIT_BOOT, "the VM boots"),
+    _row(_I.STARTING, (), (_V.LEAVING,), _S.AWAIT_DELETION, "never two VMs of one name"),
+    _row(_I.STARTING, (), (_V.BROKEN,), _S.DELETE_VM, "it never serves again"),
+    _row(_I.STARTING, (_R.FAILED,), (_V.NONE,), _S.FAIL_START, "the job learns it in seconds"),
+    _row(_I.STARTING, (_R.GRANTED,), (_V.NONE,), _S.REQUEST_AGAIN, "its VM came and went"),
+    _row(_I.STARTING, (_R.NONE,), (_V.NONE,), _S.REQUEST, "there must be a VM"),
+    _row(_I.ABANDONED, (_R.WAITING,), (), _S.ABANDON_START, "nobody waits for it any more"),
+    _row(_I.ABANDONED, (), (*_ALIVE, _V.UNKNOWN), _S.AWAIT_BOOT, "capacity in hand serves others"),
+    _row(_I.ABANDONED, (), (), _S.ABANDON_START, "nobody waits for it any more"),
+    _row(_I.REGISTERED, (), (_V.NONE, _V.BROKEN), _S.LOSE_NODE, "slurmd cannot live without it"),
+    _row(_I.REGISTERED, (), (), _S.LEAVE, "as it should be"),
+    _row((_I.STOPPING, _I.OFF), (_R.WAITING,), (), _S.CANCEL_REQUEST, "nobody wants these VMs"),
+    _row((_I.STOPPING, _I.OFF), (), (_V.NONE, _V.LEAVING), _S.LEAVE, "as it should be"),
+    _row(_I.STOPPING, (), (), _S.DELETE_VM, "Slurm has asked for it"),
+    _row(_I.OFF, (), (), _S.DELETE_SURPLUS_VM, "Slurm wants none"),
+    _row(_I.RESUME_FAILED, (_R.WAITING,), (), _S.CANCEL_REQUEST, "Slurm has given up on it"),
+    _row(_I.RESUME_FAILED, (), (_V.NONE,), _S.RECOVER, "Slurm never brings it back itself"),
+    _row(_I.RESUME_FAILED, (), (_V.LEAVING,), _S.AWAIT_DELETION, "the name is not free yet"),
+    _row(_I.RESUME_FAILED, (), (), _S.DELETE_VM, "Slurm has given up on it"),
+)
+
+
+def row_for(intent: Intent, request: RequestPhase, vm: VmPhase) -> Row:
+    """The row that holds for a node in these phases."""
+    return next(row for row in TABLE if row.fits(intent, request, vm))

@@ -1,0 +1,117 @@
+"""Where a node stands on each side: Slurm's intent, its resize request, its VM.
+
+Three small enums instead of flags, states and statuses: the decision table is written over
+them. Every input has exactly one phase; what we do not understand is UNKNOWN.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from slurm_hooks.compute.model import Instance, InstanceStatus, RequestState
+from slurm_hooks.slurm.model import BaseState, Node, NodeFlag
+
+
+class Intent(enum.StrEnum):
+    """What Slurm's node state asks for."""
+
+    STARTING = "STARTING"
+    """POWERING_UP: there must be a VM."""
+    ABANDONED = "ABANDONED"
+    """POWERING_UP for a job that is over, and no other job has the node."""
+    REGISTERED = "REGISTERED"
+    """No power flag: slurmd has registered, a VM must be there."""
+    STOPPING = "STOPPING"
+    """POWERING_DOWN: Slurm has asked for the VM's end."""
+    OFF = "OFF"
+    """POWERED_DOWN: there must be no VM."""
+    RESUME_FAILED = "RESUME_FAILED"
+    """ResumeTimeout passed: DOWN and POWERED_DOWN, and Slurm never brings it back itself."""
+    UNKNOWN = "UNKNOWN"
+    """A word that we do not know, or a state set by a person: leave the node alone."""
+
+
+class RequestPhase(enum.StrEnum):
+    """The resize request that names the node and belongs to its present start."""
+
+    NONE = "NONE"
+    WAITING = "WAITING"
+    GRANTED = "GRANTED"
+    FAILED = "FAILED"
+
+
+class VmPhase(enum.StrEnum):
+    """The VM of the node's name."""
+
+    NONE = "NONE"
+    COMING = "COMING"
+    RUNNING = "RUNNING"
+    LEAVING = "LEAVING"
+    BROKEN = "BROKEN"
+    UNKNOWN = "UNKNOWN"
+
+
+RESUME_TIMEOUT_REASON = "ResumeTimeout reached"
+"""Slurm's words in the reason after ResumeTimeout: alone in 22.05, appended from 23.02."""
+
+_VM_PHASES = {
+    InstanceStatus.PENDING: VmPhase.COMING,
+    InstanceStatus.PROVISIONING: VmPhase.COMING,
+    InstanceStatus.STAGING: VmPhase.COMING,
+    InstanceStatus.RUNNING: VmPhase.RUNNING,
+    InstanceStatus.PENDING_STOP: VmPhase.LEAVING,
+    InstanceStatus.STOPPING: VmPhase.LEAVING,
+    InstanceStatus.DEPROVISIONING: VmPhase.LEAVING,
+    InstanceStatus.STOPPED: VmPhase.BROKEN,
+    InstanceStatus.TERMINATED: VmPhase.BROKEN,
+    InstanceStatus.SUSPENDING: VmPhase.BROKEN,
+    InstanceStatus.SUSPENDED: VmPhase.BROKEN,
+    InstanceStatus.REPAIRING: VmPhase.BROKEN,
+    InstanceStatus.UNKNOWN: VmPhase.UNKNOWN,
+}
+"""A Flex-start VM that stopped or is being repaired never serves again: it is BROKEN."""
+
+
+def intent_of(node: Node, *, owner_ended: bool) -> Intent:
+    """What Slurm asks for. `owner_ended`: the node was started for a job that is over."""
+    state = node.state
+    if state.unknown or state.base in (BaseState.UNKNOWN, BaseState.FUTURE, BaseState.ERROR):
+        return Intent.UNKNOWN
+    if state.has(NodeFlag.POWERING_DOWN):
+        return Intent.STOPPING
+    if state.has(NodeFlag.POWERING_UP):
+        return _intent_while_starting(node, owner_ended)
+    if state.has(NodeFlag.POWERED_DOWN):
+        return _intent_while_off(node)
+    return Intent.REGISTERED
+
+
+def _intent_while_starting(node: Node, owner_ended: bool) -> Intent:
+    if node.state.base is BaseState.DOWN:
+        return Intent.UNKNOWN
+    if node.state.base is BaseState.IDLE and owner_ended:
+        return Intent.ABANDONED
+    return Intent.STARTING
+
+
+def _intent_while_off(node: Node) -> Intent:
+    if node.state.base is not BaseState.DOWN:
+        return Intent.OFF
+    return Intent.RESUME_FAILED if RESUME_TIMEOUT_REASON in node.reason else Intent.OFF
+
+
+def request_phase_of(state: RequestState) -> RequestPhase:
+    """The phase of a resize request; one that was cancelled counts as none."""
+    if state.is_active:
+        return RequestPhase.WAITING
+    return {
+        RequestState.SUCCEEDED: RequestPhase.GRANTED,
+        RequestState.FAILED: RequestPhase.FAILED,
+    }.get(state, RequestPhase.NONE)
+
+
+def vm_phase_of(instance: Instance | None, *, deletion_in_flight: bool) -> VmPhase:
+    """The phase of a VM. A deletion that we have started counts at once."""
+    if instance is None:
+        return VmPhase.NONE
+    return VmPhase.LEAVING if deletion_in_flight else _VM_PHASES[instance.status]

@@ -1,0 +1,99 @@
+"""What the owners of waiting jobs are told: waiting for what, with which code, since when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from slurm_hooks.reconcile.actions import JobStatus, TellJob, WaitKind
+from slurm_hooks.reconcile.comments import is_ours, job_comment, tells_failure
+from slurm_hooks.reconcile.node_table import Step
+from slurm_hooks.reconcile.plan_requests import RequestPlan
+from slurm_hooks.reconcile.snapshot import Failure
+from slurm_hooks.reconcile.specifications import pool_scope
+from slurm_hooks.reconcile.views import NodeView, World
+from slurm_hooks.slurm.model import Job, JobState
+
+_WORST_FIRST = (
+    WaitKind.FAILED,
+    WaitKind.DELETION,
+    WaitKind.GROUP,
+    WaitKind.REQUEST,
+    WaitKind.CAPACITY,
+    WaitKind.BOOT,
+)
+
+_KINDS = {
+    Step.FAIL_START: WaitKind.FAILED,
+    Step.AWAIT_DELETION: WaitKind.DELETION,
+    Step.DELETE_VM: WaitKind.DELETION,
+    Step.REQUEST: WaitKind.REQUEST,
+    Step.REQUEST_AGAIN: WaitKind.REQUEST,
+    Step.AWAIT_CAPACITY: WaitKind.CAPACITY,
+    Step.AWAIT_BOOT: WaitKind.BOOT,
+}
+
+
+def tell_jobs(world: World, jobs: Mapping[int, Job], requests: RequestPlan) -> Iterator[TellJob]:
+    """The comments that have to change. A person's comment is left as it is."""
+    waiting = _views_by_owner(world)
+    for job in jobs.values():
+        if not job.is_active or (job.admin_comment and not is_ours(job.admin_comment)):
+            continue
+        views = waiting.get(job.job_id, [])
+        status = _status(views, requests) if views else None
+        if status is None and _keeps_failure(job):
+            continue
+        if job_comment(status) != job.admin_comment:
+            yield TellJob(job.job_id, status)
+
+
+def _keeps_failure(job: Job) -> bool:
+    return job.state is JobState.PENDING and tells_failure(job.admin_comment)
+
+
+def _views_by_owner(world: World) -> dict[int, list[NodeView]]:
+    """The views that each job waits for: a node may be awaited by several jobs that share it."""
+    by_owner: dict[int, list[NodeView]] = {}
+    for name, view in world.views.items():
+        if view.step in _KINDS:
+            for job in world.holders.get(name, ()):
+                if job.state is JobState.CONFIGURING:
+                    by_owner.setdefault(job.job_id, []).append(view)
+    return by_owner
+
+
+def _status(views: list[NodeView], requests: RequestPlan) -> JobStatus:
+    kinds = {view.node.name: _kind(view, requests) for view in views}
+    worst = min(kinds.values(), key=_WORST_FIRST.index)
+    chosen = [view for view in views if kinds[view.node.name] is worst]
+    first = chosen[0]
+    code, detail = _code(first, worst, requests.failures.get(first.node.name))
+    request = first.request.request if first.request is not None else None
+    since = request.creation_time_utc if request and worst is WaitKind.CAPACITY else None
+    return JobStatus(
+        worst,
+        len(chosen),
+        first.pool.machine_type,
+        pool_scope(first.pool).name,
+        code=code,
+        detail=detail,
+        since_utc=since,
+    )
+
+
+def _kind(view: NodeView, requests: RequestPlan) -> WaitKind:
+    if view.node.name in requests.failures:
+        return WaitKind.FAILED
+    if view.node.name in requests.awaiting_group:
+        return WaitKind.GROUP
+    return _KINDS[view.step]
+
+
+def _code(view: NodeView, kind: WaitKind, failure: Failure | None) -> tuple[str, str]:
+    if failure is not None:
+        return failure.code, failure.message
+    request = view.request.request if view.request is not None else None
+    if request is None or kind not in (WaitKind.FAILED, WaitKind.CAPACITY):
+        return "", ""
+    error = request.error if kind is WaitKind.FAILED else request.last_attempt_error
+    return (error.code, error.message) if error is not None else ("", "")

@@ -1,0 +1,99 @@
+"""From steps to actions, for each node by itself: cancel, delete, power down, recover."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from slurm_hooks.cluster.topology import Cluster
+from slurm_hooks.reconcile.actions import Action, Expectation, ReasonCode, UpdateNode
+from slurm_hooks.reconcile.node_table import Step
+from slurm_hooks.reconcile.phases import Intent, VmPhase
+from slurm_hooks.reconcile.snapshot import Memory
+from slurm_hooks.reconcile.views import NodeView, World, cancellation_of, deletion_of
+from slurm_hooks.slurm.client import NodeUpdate
+
+SETTLED_STEPS = frozenset({Step.LEAVE, Step.AWAIT_CAPACITY, Step.AWAIT_BOOT})
+"""Steps after which nothing of ours is on its way: a one-shot pass may end."""
+
+FORCE = (NodeUpdate.POWER_DOWN_FORCE,)
+LOSE = (NodeUpdate.DOWN, NodeUpdate.POWER_DOWN)
+"""DOWN first: force alone leaves a dead node COMPLETING until SlurmdTimeout."""
+
+
+def node_actions(cluster: Cluster, world: World, memory: Memory) -> Iterator[Action]:
+    """The actions that concern one node each. Requests for VMs are planned elsewhere."""
+    for view in world.views.values():
+        yield from _actions_of(cluster, view, memory)
+
+
+def is_missing_twice(view: NodeView, memory: Memory) -> bool:
+    """Whether the node's VM was already missing in the pass before."""
+    return memory.missing.get(view.node.name, 0) >= 1
+
+
+def _actions_of(cluster: Cluster, view: NodeView, memory: Memory) -> Iterator[Action]:
+    match view.step:
+        case Step.ABANDON_START:
+            if view.request is not None and view.request.request.state.is_active:
+                yield cancellation_of(view.request)
+            yield _update(view, FORCE, Expectation.STARTING_WITHOUT_JOB, ReasonCode.JOB_ENDED)
+        case Step.CANCEL_REQUEST:
+            if view.request is not None:
+                yield cancellation_of(view.request)
+        case Step.FAIL_START:
+            yield failed_start(view, *_request_error(view))
+        case Step.DELETE_VM:
+            yield from _deletion(cluster, view)
+        case Step.DELETE_SURPLUS_VM:
+            if memory.surplus.get(view.node.name, 0) >= 1:
+                yield from _deletion(cluster, view)
+        case Step.LOSE_NODE:
+            if is_missing_twice(view, memory):
+                yield _update(view, LOSE, Expectation.REGISTERED, ReasonCode.VM_GONE)
+        case Step.RECOVER:
+            yield _update(
+                view,
+                (NodeUpdate.POWER_DOWN,),
+                Expectation.RESUME_FAILED,
+                ReasonCode.RESUME_TIMEOUT,
+            )
+        case _:
+            return
+
+
+def failed_start(view: NodeView, code: str, detail: str) -> UpdateNode:
+    """Power a starting node down by force, with the reason why no VM comes."""
+    return UpdateNode(
+        view.node.name,
+        FORCE,
+        Expectation.STARTING,
+        ReasonCode.REQUEST_FAILED,
+        code=code,
+        detail=detail,
+    )
+
+
+def _request_error(view: NodeView) -> tuple[str, str]:
+    if view.request is None or view.request.request.error is None:
+        return "UNKNOWN", ""
+    return view.request.request.error.code, view.request.request.error.message
+
+
+def _deletion(cluster: Cluster, view: NodeView) -> Iterator[Action]:
+    if view.vm is not None and view.vm_phase is not VmPhase.LEAVING:
+        yield deletion_of(cluster, view.pool, view.vm)
+
+
+def _update(
+    view: NodeView,
+    updates: tuple[NodeUpdate, ...],
+    expectation: Expectation,
+    reason: ReasonCode,
+) -> UpdateNode:
+    status = view.vm.status.value if view.vm is not None else ""
+    return UpdateNode(view.node.name, updates, expectation, reason, code=status)
+
+
+def is_powering_up(view: NodeView) -> bool:
+    """Whether Slurm has asked for the node and waits for it to register."""
+    return view.intent in (Intent.STARTING, Intent.ABANDONED)

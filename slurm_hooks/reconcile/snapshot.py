@@ -1,0 +1,85 @@
+"""What one pass knows: Slurm, Compute Engine, the calls in the spool, and the passes before.
+
+An unknown is a value: a failed or partial read is `Unavailable`, never an empty list, since an
+empty list would be a licence to delete. Everything here is frozen; nothing here is needed for
+correctness after a restart, except what Slurm and Compute Engine would tell again.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from slurm_hooks.compute.errors import ErrorKind
+from slurm_hooks.compute.model import ComputeSnapshot, Operation
+from slurm_hooks.slurm.model import SlurmSnapshot
+
+
+class System(enum.StrEnum):
+    """The two systems that a pass compares."""
+
+    SLURM = "Slurm"
+    COMPUTE = "Compute Engine"
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """A system that could not be read, and why."""
+
+    system: System
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobShare:
+    """The nodes of one job that a ResumeProgram call is about."""
+
+    job_id: int
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeCall:
+    """One ResumeProgram call as the spool kept it. `jobs` is empty when no file came with it."""
+
+    call_id: str
+    time_utc: datetime
+    nodes: tuple[str, ...]
+    jobs: tuple[JobShare, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a call or an operation failed, and until when that answer stands."""
+
+    kind: ErrorKind
+    code: str
+    message: str
+    until_utc: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the passes before this one saw and started. Lost at a restart without harm.
+
+    `missing` and `surplus` count the passes in a row in which a VM was missing or not wanted.
+    `in_flight` maps the subject of an action to the operation that carries it out, `attempts`
+    counts the finished operations of a subject, `failures` keeps their errors for a while.
+    """
+
+    missing: dict[str, int] = field(default_factory=dict)
+    surplus: dict[str, int] = field(default_factory=dict)
+    in_flight: dict[str, Operation] = field(default_factory=dict)
+    attempts: dict[str, int] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The input of a decision. Slurm is read before Compute Engine."""
+
+    slurm: SlurmSnapshot | Unavailable
+    compute: ComputeSnapshot | Unavailable
+    resume_calls: tuple[ResumeCall, ...] = ()
+    memory: Memory = field(default_factory=Memory)

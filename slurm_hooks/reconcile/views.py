@@ -1,0 +1,215 @@
+"""One view per node of ours: its phases, its request, its VM and the job that owns its start.
+
+This is where the two systems are joined. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from slurm_hooks.cluster.topology import Cluster, NodePool
+from slurm_hooks.compute.model import (
+    ComputeSnapshot,
+    Instance,
+    RequestReference,
+    RequestState,
+    ResizeRequest,
+)
+from slurm_hooks.compute.ownership import Mark, decode
+from slurm_hooks.reconcile.actions import CancelRequest, DeleteInstance
+from slurm_hooks.reconcile.node_table import Step, row_for
+from slurm_hooks.reconcile.phases import (
+    Intent,
+    RequestPhase,
+    VmPhase,
+    intent_of,
+    request_phase_of,
+    vm_phase_of,
+)
+from slurm_hooks.reconcile.snapshot import Memory, ResumeCall
+from slurm_hooks.reconcile.specifications import group_of, is_served
+from slurm_hooks.slurm.model import Job, JobState, Node, NodeFlag, SlurmSnapshot
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedRequest:
+    """A resize request of ours with what its mark says."""
+
+    request: ResizeRequest
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """All that is known of one node in this pass."""
+
+    node: Node
+    pool: NodePool
+    intent: Intent
+    request_phase: RequestPhase
+    vm_phase: VmPhase
+    step: Step
+    owner: Job | None = None
+    request: MarkedRequest | None = None
+    vm: Instance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The joined snapshot: node views, our requests, and who holds which node."""
+
+    views: Mapping[str, NodeView]
+    requests: Mapping[RequestReference, MarkedRequest]
+    holders: Mapping[str, tuple[Job, ...]]
+
+
+def join(
+    cluster: Cluster,
+    slurm: SlurmSnapshot,
+    compute: ComputeSnapshot,
+    calls: Iterable[ResumeCall],
+    memory: Memory,
+) -> World:
+    """Join what Slurm and Compute Engine say, for the nodes that are ours."""
+    requests = _marked_requests(compute, cluster)
+    by_node = _requests_by_node(requests.values())
+    holders = _holders(slurm.jobs.values())
+    askers = _askers(calls)
+    views = {}
+    for name, node in slurm.nodes.items():
+        pool = cluster.pool_of(name)
+        if pool is None or not is_served(pool) or not node.state.has(NodeFlag.CLOUD):
+            continue
+        views[name] = _view(
+            node,
+            pool,
+            cluster,
+            by_node.get(name, ()),
+            compute.instances.get(name),
+            holders.get(name, ()),
+            askers.get(name, frozenset()),
+            memory,
+        )
+    return World(views, requests, holders)
+
+
+def deletion_of(cluster: Cluster, pool: NodePool, vm: Instance) -> DeleteInstance:
+    """The action that deletes a VM from its group."""
+    group = vm.group or group_of(cluster, pool).reference
+    return DeleteInstance(group, vm.name, vm.zone, vm.instance_id)
+
+
+def cancellation_of(marked: MarkedRequest) -> CancelRequest:
+    """The action that gives up a waiting request."""
+    return CancelRequest(marked.request.reference, marked.mark.job_id)
+
+
+def _view(
+    node: Node,
+    pool: NodePool,
+    cluster: Cluster,
+    candidates: Iterable[MarkedRequest],
+    vm: Instance | None,
+    holders: tuple[Job, ...],
+    askers: frozenset[int],
+    memory: Memory,
+) -> NodeView:
+    latest = _latest(candidates)
+    owner = _owner(holders, askers)
+    intent = intent_of(node, owner_ended=_owner_ended(holders, askers, latest))
+    serving = latest if latest is not None and _serves(latest, owner) else None
+    request_phase = (
+        RequestPhase.NONE if serving is None else request_phase_of(serving.request.state)
+    )
+    deleting = vm is not None and deletion_of(cluster, pool, vm).subject in memory.in_flight
+    vm_phase = vm_phase_of(vm, deletion_in_flight=deleting)
+    step = row_for(intent, request_phase, vm_phase).step
+    return NodeView(
+        node, pool, intent, request_phase, vm_phase, step, owner=owner, request=serving, vm=vm
+    )
+
+
+def _marked_requests(
+    compute: ComputeSnapshot, cluster: Cluster
+) -> dict[RequestReference, MarkedRequest]:
+    marked = {}
+    for reference, request in compute.requests.items():
+        mark = decode(request.description)
+        if mark is not None and mark.cluster == cluster.cluster_id:
+            marked[reference] = MarkedRequest(request, mark)
+    return marked
+
+
+def _requests_by_node(requests: Iterable[MarkedRequest]) -> dict[str, list[MarkedRequest]]:
+    by_node: dict[str, list[MarkedRequest]] = {}
+    for marked in requests:
+        for name in marked.request.instances:
+            by_node.setdefault(name, []).append(marked)
+    return by_node
+
+
+def _holders(jobs: Iterable[Job]) -> dict[str, tuple[Job, ...]]:
+    """The active jobs that have each node allocated, in order of job id."""
+    holders: dict[str, tuple[Job, ...]] = {}
+    for job in sorted(jobs, key=lambda job: job.job_id):
+        if job.is_active:
+            for name in job.nodes:
+                holders[name] = (*holders.get(name, ()), job)
+    return holders
+
+
+def _askers(calls: Iterable[ResumeCall]) -> dict[str, frozenset[int]]:
+    """The jobs for which the latest ResumeProgram call asked for each node."""
+    askers: dict[str, frozenset[int]] = {}
+    for call in sorted(calls, key=lambda call: call.time_utc):
+        for name in call.nodes:
+            askers[name] = frozenset(job.job_id for job in call.jobs if name in job.nodes)
+    return askers
+
+
+def _latest(candidates: Iterable[MarkedRequest]) -> MarkedRequest | None:
+    """The request that counts for a node: an active one, else the newest."""
+    return max(
+        candidates,
+        key=lambda marked: (
+            marked.request.state.is_active,
+            marked.request.creation_time_utc or _LONG_AGO,
+            marked.request.reference,
+        ),
+        default=None,
+    )
+
+
+def _owner(holders: tuple[Job, ...], askers: frozenset[int]) -> Job | None:
+    """The job whose start this is: one that Slurm's call named, else one still configuring."""
+    configuring = [job for job in holders if job.state is JobState.CONFIGURING]
+    named = [job for job in configuring if job.job_id in askers]
+    return next(iter([*named, *configuring, *holders]), None)
+
+
+def _owner_ended(
+    holders: tuple[Job, ...], askers: frozenset[int], latest: MarkedRequest | None
+) -> bool:
+    """Whether the node was started for a job, and no job has it now."""
+    if holders:
+        return False
+    return bool(askers) or (latest is not None and latest.mark.job_id is not None)
+
+
+def _serves(marked: MarkedRequest, owner: Job | None) -> bool:
+    """Whether a request belongs to the present start of a node.
+
+    A waiting request serves whoever has the node now: its place in the queue is kept. A final
+    one counts only for the very start that it was made for.
+    """
+    if marked.request.state.is_active:
+        return True
+    if marked.request.state is RequestState.CANCELLED:
+        return False
+    if owner is None:
+        return marked.mark.job_id is None
+    return (marked.mark.job_id, marked.mark.restarts) == (owner.job_id, owner.restarts)

@@ -75,7 +75,8 @@ class NodePool:
 class Cluster:
     """One cluster: what the operator asked for, checked and with every default filled in.
 
-    `network` and `subnetwork` are partial URLs, `partitions` maps partition to pool ids.
+    `network` and `subnetwork` are partial URLs, `partitions` maps partition to pool ids. An empty
+    `subnetwork` is the one that an auto-mode network has in the region.
     """
 
     cluster_id: str
@@ -87,6 +88,7 @@ class Cluster:
     partitions: dict[str, tuple[str, ...]]
     default_partition: str = ""
     service_account: str = ""
+    home_directory_storage: str = ""
 
     def pool_of(self, node: str) -> NodePool | None:
         """The pool that a node or VM name belongs to; None when it is not this cluster's."""

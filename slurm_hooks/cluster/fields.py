@@ -1,0 +1,89 @@
+"""The kinds of values that a cluster file holds, and what is said when one does not fit.
+
+Facts: the managed service's field tables and its published examples, which write booleans and
+numbers as text now and then.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, StringConstraints
+from pydantic_core import PydanticCustomError
+
+from slurm_hooks.cluster.topology import ProvisioningModel
+
+MINIMUM_RUN_DURATION_SECONDS = 30
+MAXIMUM_RUN_DURATION_SECONDS = 604_800
+
+_DURATION = re.compile(r"([0-9]{1,10})s")
+_DIGITS = re.compile(r"[0-9]{1,18}")
+_LABEL = re.compile(r"[a-z0-9_-]{0,63}")
+
+
+def refusal(problem: str, remedy: str) -> PydanticCustomError:
+    """The error of a value that does not fit, in the words that the operator will read."""
+    return PydanticCustomError("cluster_field", "{problem}", {"problem": problem, "remedy": remedy})
+
+
+def shown(value: object) -> str:
+    """A value as an error text may show it: short, one line, never a whole subtree."""
+    if isinstance(value, str):
+        return ascii(value if len(value) <= 60 else value[:57] + "...")
+    return str(value)[:60] if isinstance(value, int | float) else f"a {type(value).__name__}"
+
+
+def parse_duration_seconds(value: object) -> int:
+    """Read a run duration such as `604800s`, 30 s to 7 days. Raises PydanticCustomError."""
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    remedy = "write seconds with an s, from 30s to 604800s (7 days)"
+    if match is None:
+        raise refusal(f"{shown(value)} is no duration", remedy)
+    seconds = int(match.group(1))
+    if not MINIMUM_RUN_DURATION_SECONDS <= seconds <= MAXIMUM_RUN_DURATION_SECONDS:
+        raise refusal(f"{shown(value)} is out of range", remedy)
+    return seconds
+
+
+def _boolean(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if value in ("true", "false"):
+        return value == "true"
+    raise refusal(f"{shown(value)} is neither true nor false", "write true or false")
+
+
+def _integer(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        return int(value)
+    raise refusal(f"{shown(value)} is no whole number", "write digits only")
+
+
+def _provisioning_model(value: object) -> ProvisioningModel:
+    known = ", ".join(ProvisioningModel)
+    if not isinstance(value, str) or value not in ProvisioningModel.__members__:
+        raise refusal(f"{shown(value)} is no provisioning model", f"write one of {known}")
+    return ProvisioningModel(value)
+
+
+def _labels(value: object) -> dict[str, str]:
+    remedy = "use lower-case letters, digits, _ and -, at most 63, keys from a letter"
+    if not isinstance(value, dict):
+        raise refusal(f"{shown(value)} is no map of labels", 'write {"key": "value"}')
+    for key, text in value.items():
+        if not (isinstance(text, str) and _LABEL.fullmatch(text)):
+            raise refusal(f"label {shown(key)} has the value {shown(text)}", remedy)
+        if not (_LABEL.fullmatch(key) and key[:1].isalpha()):
+            raise refusal(f"{shown(key)} is no label key", remedy)
+    return dict(value)
+
+
+Text = Annotated[str, StringConstraints(min_length=1)]
+Boolean = Annotated[bool, BeforeValidator(_boolean)]
+Integer = Annotated[int, BeforeValidator(_integer)]
+DurationSeconds = Annotated[int, BeforeValidator(parse_duration_seconds)]
+Model = Annotated[ProvisioningModel, BeforeValidator(_provisioning_model)]
+Labels = Annotated[dict[str, str], BeforeValidator(_labels)]

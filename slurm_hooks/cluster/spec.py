@@ -1,0 +1,148 @@
+"""The cluster_config.json model: the managed service's fields, as far as this version reads them.
+
+Shape and types only; what fields must be to each other is in checks.py. Field names are the
+service's snake_case ones (camelCase is turned into them before, in spelling.py). A field of the
+service that is not read yet stands in `not_read`, so that it is refused by its name instead of
+being taken for a spelling mistake; nothing is ever dropped silently.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from slurm_hooks.cluster.fields import Boolean, DurationSeconds, Integer, Labels, Model, Text
+
+
+class Spec(BaseModel):
+    """Base of all parts of the file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    not_read: ClassVar[frozenset[str]] = frozenset()
+    literal: ClassVar[frozenset[str]] = frozenset()
+    """Fields whose text may look like a placeholder (`<x>`, UPPER_CASE) and still be meant."""
+
+
+class NetworkSpec(Spec):
+    """The VPC, by name or by partial URL."""
+
+    network: Text = "default"
+    subnetwork: str = ""
+
+
+class MachineSpec(Spec):
+    """What each VM of a pool is made of. The accelerators may be left to the machine type."""
+
+    not_read = frozenset({"reservation_affinity"})
+    literal = frozenset({"accelerator_type"})
+
+    machine_type: Text
+    accelerator_type: str | None = None
+    accelerator_count: Integer | None = None
+
+
+class ScalingSpec(Spec):
+    """How many VMs exist at all times, and at most."""
+
+    min_node_count: Integer
+    max_node_count: Integer
+
+
+class BootDisk(Spec):
+    """The boot disk of each VM. Its type may be left to the machine type."""
+
+    boot_disk_type: str | None = None
+    boot_disk_size_gb: Integer = 100
+
+
+class NodePoolSpec(Spec):
+    """One pool of like VMs."""
+
+    not_read = frozenset(
+        {
+            "confidential_instance_config",
+            "effective_flex_start_max_duration",
+            "filestores",
+            "lustres",
+        }
+    )
+    literal = frozenset({"provisioning_model", "startup_script"})
+
+    id: Text
+    machine_spec: MachineSpec
+    scaling_spec: ScalingSpec
+    zone: Text
+    provisioning_model: Model | None = None
+    flex_start_max_duration: DurationSeconds | None = None
+    enable_public_ips: Boolean = False
+    boot_disk: BootDisk = BootDisk()
+    labels: Labels = Field(default_factory=dict)
+    node_image: str = ""
+    startup_script: str = ""
+
+
+class PartitionSpec(Spec):
+    """One Slurm partition over whole pools."""
+
+    not_read = frozenset({"config"})
+
+    id: Text
+    node_pool_ids: list[Text] = Field(min_length=1)
+
+
+class SlurmSpec(Spec):
+    """What Slurm is told about the pools."""
+
+    not_read = frozenset(
+        {
+            "accounting",
+            "config",
+            "epilog_bash_scripts",
+            "node_sets",
+            "prolog_bash_scripts",
+            "scheduling",
+        }
+    )
+
+    home_directory_storage: Text
+    login_node_pool_id: Text
+    partitions: list[PartitionSpec] = Field(min_length=1)
+    default_partition_id: str = ""
+
+
+class OrchestratorSpec(Spec):
+    """Slurm is the only orchestrator."""
+
+    slurm_spec: SlurmSpec
+
+
+class RuntimeSpec(Spec):
+    """What the workloads run as."""
+
+    service_account: str = ""
+
+
+class ClusterSpec(Spec):
+    """The whole file."""
+
+    not_read = frozenset(
+        {
+            "cluster_events",
+            "cluster_status",
+            "create_time",
+            "lustre_export_config",
+            "runtime",
+            "start_time",
+            "update_time",
+        }
+    )
+
+    display_name: str = ""
+    name: str = ""
+    labels: Labels = Field(default_factory=dict)
+    network: NetworkSpec = NetworkSpec()
+    node_pools: list[NodePoolSpec] = Field(min_length=1)
+    orchestrator_spec: OrchestratorSpec
+    runtime_spec: RuntimeSpec = RuntimeSpec()

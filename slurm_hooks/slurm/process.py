@@ -1,0 +1,99 @@
+"""Running one command with a deadline: the only place of this package that starts a process.
+
+Invariant: `run` returns or raises within the deadline plus a moment, whatever the command does,
+and leaves no process of its group behind. Output beyond a limit is an error, never a shorter
+answer, since half a list of nodes reads as "the others are gone".
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Protocol
+
+MAX_OUTPUT_BYTES = 512 * 1024 * 1024
+
+
+class CommandFailure(Exception):
+    """The command could not be started, passed its deadline or wrote too much."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """What a finished command left. A signal's death has a negative exit status."""
+
+    exit_status: int
+    stdout: str
+    stderr: str
+
+
+class CommandRunner(Protocol):
+    """Runs a command to its end."""
+
+    def run(
+        self, command: Sequence[str], environment: Mapping[str, str], timeout_seconds: float
+    ) -> CommandResult:
+        """Run the command with exactly this environment. Raises CommandFailure."""
+
+
+class SubprocessRunner:
+    """Runs commands as child processes in a session of their own, without a shell."""
+
+    def __init__(self, max_output_bytes: int = MAX_OUTPUT_BYTES) -> None:
+        self._max_output_bytes = max_output_bytes
+
+    def run(
+        self, command: Sequence[str], environment: Mapping[str, str], timeout_seconds: float
+    ) -> CommandResult:
+        """Run the command; its group is killed at the deadline. Raises CommandFailure."""
+        with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+            exit_status = _run_to_files(command, environment, timeout_seconds, stdout, stderr)
+            return CommandResult(
+                exit_status,
+                self._text_of(stdout, command[0]),
+                self._text_of(stderr, command[0]),
+            )
+
+    def _text_of(self, output: IO[bytes], program: str) -> str:
+        output.seek(0)
+        content = output.read(self._max_output_bytes + 1)
+        if len(content) > self._max_output_bytes:
+            raise CommandFailure(f"{program} wrote more than {self._max_output_bytes} bytes")
+        return content.decode("utf-8", "replace")
+
+
+def _run_to_files(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    timeout_seconds: float,
+    stdout: IO[bytes],
+    stderr: IO[bytes],
+) -> int:
+    """Files rather than pipes: a grandchild that keeps a pipe open cannot hold us."""
+    try:
+        process = subprocess.Popen(
+            list(command),
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise CommandFailure(f"cannot start {command[0]}: {error}") from error
+    try:
+        return process.wait(timeout_seconds)
+    except subprocess.TimeoutExpired as error:
+        raise CommandFailure(f"no answer within {timeout_seconds:g} s") from error
+    finally:
+        _end_group(process)
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    if process.returncode is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

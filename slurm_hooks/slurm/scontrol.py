@@ -1,0 +1,208 @@
+"""The client of Slurm that runs scontrol, and squeue on 22.05, whose scontrol has no JSON.
+
+Invariant: a read is whole or raises SlurmUnavailable; a cluster without nodes is not believed.
+Nodes are read before jobs, so that a job that held a node in the first answer stands in the
+second one too, unless it ended in between. Source: 22.05.8 as measured, later versions from
+their source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from slurm_hooks.slurm import json_records, text_records
+from slurm_hooks.slurm.client import NodeUpdate, SlurmRefused, SlurmUnavailable
+from slurm_hooks.slurm.commands import SlurmCommands
+from slurm_hooks.slurm.hostlist import collapse
+from slurm_hooks.slurm.model import Job, Node, Partition, Reservation, SlurmSnapshot
+from slurm_hooks.slurm.process import CommandRunner, SubprocessRunner
+from slurm_hooks.slurm.records import Key, Parsed
+from slurm_hooks.slurm.versions import ClientRules, SlurmVersion, rules_for
+
+READ_TIMEOUT_SECONDS = 60.0
+WRITE_TIMEOUT_SECONDS = 30.0
+MAX_ARGUMENT_BYTES = 131_071
+"""What the kernel takes as one argument of a command."""
+MAX_TEXT_CHARACTERS = 1_000
+
+_NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
+_NO_JSON = re.compile(r"json|serializer|data_parser|openapi", re.IGNORECASE)
+_CONTROLLER_UP = re.compile(r"^Slurmctld\((?P<role>[^)]+)\) at (?P<host>\S+) is UP", re.MULTILINE)
+
+_Record = TypeVar("_Record")
+
+
+@dataclass(frozen=True)
+class _Question(Generic[Key, _Record]):
+    """One kind of record: scontrol's word for it and how its two forms are read."""
+
+    what: str
+    from_json: Callable[[str], Parsed[Key, _Record]]
+    from_text: Callable[[str], Parsed[Key, _Record]]
+
+
+_NODES = _Question[str, Node]("nodes", json_records.nodes_from_json, text_records.nodes_from_text)
+_JOBS = _Question[int, Job]("jobs", json_records.jobs_from_json, text_records.jobs_from_text)
+_PARTITIONS = _Question[str, Partition](
+    "partitions", json_records.partitions_from_json, text_records.partitions_from_text
+)
+_RESERVATIONS = _Question[str, Reservation](
+    "reservations", json_records.reservations_from_json, text_records.reservations_from_text
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """A slurmctld that answered a ping: its role in Slurm's word (primary, backup1) and host."""
+
+    role: str
+    host: str
+
+
+class ScontrolClient:
+    """Talks to slurmctld through Slurm's own commands."""
+
+    def __init__(
+        self,
+        slurm_conf: Path,
+        bin_directory: str = "",
+        runner: CommandRunner | None = None,
+        read_timeout_seconds: float = READ_TIMEOUT_SECONDS,
+        write_timeout_seconds: float = WRITE_TIMEOUT_SECONDS,
+    ) -> None:
+        self._commands = SlurmCommands(
+            slurm_conf,
+            bin_directory,
+            runner or SubprocessRunner(),
+            read_timeout_seconds,
+            write_timeout_seconds,
+        )
+        self._known_rules: ClientRules | None = None
+        self._has_json = True
+
+    def version(self) -> SlurmVersion:
+        """The version of the commands. Raises SlurmUnavailable."""
+        answer = self._commands.read("scontrol", "--version")
+        try:
+            return SlurmVersion.parse(answer)
+        except ValueError as error:
+            raise SlurmUnavailable(f"scontrol --version: {error}") from error
+
+    def read(self) -> SlurmSnapshot:
+        """Read all nodes, jobs, partitions and reservations. Raises SlurmUnavailable."""
+        nodes = self._read_all_nodes()
+        jobs = self._ask(_JOBS)
+        partitions = self._ask(_PARTITIONS)
+        reservations = self._ask(_RESERVATIONS)
+        return SlurmSnapshot(
+            nodes=nodes.records,
+            jobs=jobs.records,
+            partitions=partitions.records,
+            reservations=reservations.records,
+            unreadable=nodes.unreadable
+            + jobs.unreadable
+            + partitions.unreadable
+            + reservations.unreadable,
+        )
+
+    def read_nodes(self, names: Sequence[str]) -> dict[str, Node]:
+        """Read the named nodes again; those that Slurm does not have are left out.
+
+        The whole node table is read, as Slurm's commands do for a single name too. Raises
+        SlurmUnavailable.
+        """
+        if not names:
+            return {}
+        nodes = self._read_all_nodes().records
+        return {name: nodes[name] for name in names if name in nodes}
+
+    def update_nodes(
+        self, names: Sequence[str], update: NodeUpdate | None, reason: str | None = None
+    ) -> None:
+        """Set state, reason or both on all the named nodes, in as few commands as possible.
+
+        Control characters of the reason become blanks. If one of the nodes cannot take the
+        state, Slurm refuses with the others possibly changed already. Raises SlurmError;
+        ValueError if there is nothing to set.
+        """
+        if update is None and reason is None:
+            raise ValueError("neither a state nor a reason to set")
+        _check_names(names)
+        settings = [f"state={update}"] if update else []
+        if reason is not None:
+            # scontrol takes one pair of quotes off, so that a reason may begin with one itself.
+            settings.append(f'reason="{_one_line(reason)}"')
+        for nodename in _node_arguments(names):
+            self._commands.write("scontrol", "update", nodename, *settings)
+
+    def set_admin_comment(self, job_id: int, text: str) -> None:
+        """Write the job's admin comment; an empty text clears it. Raises SlurmError."""
+        comment = f"admincomment={_one_line(text)}"
+        self._commands.write("scontrol", "update", f"jobid={job_id:d}", comment)
+
+    def responding_controller(self) -> Controller | None:
+        """The first slurmctld of slurm.conf that answers a ping. Raises SlurmUnavailable."""
+        # The exit status only tells whether the primary one answers.
+        found = _CONTROLLER_UP.search(self._commands.run_read("scontrol", "ping").stdout)
+        return Controller(found["role"], found["host"]) if found else None
+
+    def _read_all_nodes(self) -> Parsed[str, Node]:
+        nodes = self._ask(_NODES)
+        if not nodes.records:
+            raise SlurmUnavailable(f"Slurm shows no nodes: {' '.join(nodes.unreadable)[:400]}")
+        return nodes
+
+    def _ask(self, question: _Question[Key, _Record]) -> Parsed[Key, _Record]:
+        command = self._json_command(question.what) if self._has_json else ()
+        if not command:
+            return question.from_text(
+                self._commands.read("scontrol", "--all", "-o", "show", question.what)
+            )
+        try:
+            return question.from_json(self._commands.read(*command))
+        except json_records.AnswerError as error:
+            raise SlurmUnavailable(f"{' '.join(command)}: {error}") from error
+        except SlurmUnavailable as error:
+            self._known_rules = None  # Slurm may have been upgraded since they were looked up
+            answer = str(error).removeprefix(" ".join(command))
+            if not _NO_JSON.search(answer):
+                raise
+            self._has_json = False
+            return self._ask(question)
+
+    def _json_command(self, what: str) -> Sequence[str]:
+        if self._known_rules is None:
+            self._known_rules = rules_for(self.version())
+        rules = self._known_rules
+        if rules.scontrol_json_flag:
+            return ("scontrol", "--all", "show", what, rules.scontrol_json_flag)
+        return rules.jobs_json_command if what == "jobs" else ()
+
+
+def _check_names(names: Sequence[str]) -> None:
+    for name in names:
+        if not _NODE_NAME.fullmatch(name):
+            raise SlurmRefused(f"not a node name: {name[:80]!r}")
+
+
+def _node_arguments(names: Sequence[str]) -> Iterator[str]:
+    """The names as `nodename=HOSTLIST` arguments that each fit into a command."""
+    if not names:
+        return
+    argument = f"nodename={collapse(names)}"
+    if len(argument) <= MAX_ARGUMENT_BYTES:
+        yield argument
+        return
+    middle = len(names) // 2
+    yield from _node_arguments(names[:middle])
+    yield from _node_arguments(names[middle:])
+
+
+def _one_line(text: str) -> str:
+    """Bounded text without control characters, which would forge lines in Slurm's output."""
+    return _CONTROL_CHARACTERS.sub(" ", text).strip()[:MAX_TEXT_CHARACTERS].rstrip()

@@ -76,7 +76,9 @@ class ComputeClient(Protocol):
         """Start the deletion of VMs from a group, skipping those that are no members any more.
 
         `zones_by_name` maps each VM to its zone, or to "" for a member that has no VM yet.
-        At most 1,000 a call.
+        At most 1,000 a call, and never the two kinds in one call (the service takes links for
+        the one and bare names for the other): `batches.delete_batches` cuts a set accordingly.
+        Raises CONFIG otherwise.
         """
 
     def get_serial_port_output(self, zone: str, name: str) -> str:

@@ -133,8 +133,9 @@ class Instance:
 class ComputeSnapshot:
     """Everything of one cluster that one read of Compute Engine gave.
 
-    `instances` is keyed by VM name; two VMs of one name in two zones are both kept under
-    `duplicates`. `requests` holds the resize requests of all of the cluster's groups.
+    `instances` is keyed by VM name; of two VMs of one name in two zones the older stands there,
+    and both are kept under `duplicates`. `requests` holds the resize requests of all of the
+    cluster's groups.
     """
 
     groups: dict[GroupReference, Group] = field(default_factory=dict)
@@ -167,6 +168,7 @@ class TemplateSpecification:
 
     `run_duration_seconds` becomes scheduling.maxRunDuration (30 s to 7 days) for FLEX_START.
     `source_image` and the URLs are partial URLs such as `projects/P/global/images/family/F`.
+    `accelerator_type` is only read for N1 machines; the others have their GPUs by machine type.
     """
 
     name: str
@@ -184,13 +186,15 @@ class TemplateSpecification:
     labels: tuple[tuple[str, str], ...] = ()
     metadata: tuple[tuple[str, str], ...] = ()
     tags: tuple[str, ...] = ()
+    accelerator_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSpecification:
     """What a managed instance group for resize requests must say. Its size starts at 0.
 
-    `zones` is only read for a regional group (ANY_SINGLE_ZONE).
+    `template` is the name of a global template, or `regions/R/instanceTemplates/T`. `zones` is
+    only read for a regional group (ANY_SINGLE_ZONE).
     """
 
     reference: GroupReference

@@ -1,0 +1,231 @@
+"""Compute Engine through google-cloud-compute v1, zonal and regional.
+
+Nothing here waits for an operation. Reads are complete or they fail: a scope that the service
+could not reach makes the whole read an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from slurm_hooks.compute import groups, instances, operations, resize_requests, templates
+from slurm_hooks.compute.errors import ComputeError, ErrorKind
+from slurm_hooks.compute.model import (
+    ComputeSnapshot,
+    Group,
+    GroupReference,
+    GroupSpecification,
+    Instance,
+    Operation,
+    RequestReference,
+    RequestSpecification,
+    ResizeRequest,
+    Scope,
+    TemplateSpecification,
+)
+from slurm_hooks.compute.names import location, require_name
+from slurm_hooks.compute.ownership import instances_filter, is_ours
+from slurm_hooks.compute.retry import RetryPolicy
+from slurm_hooks.compute.snapshot import assemble
+from slurm_hooks.compute.transport import Transport, require_complete
+
+FIRST_SERIAL_PORT = 1
+
+
+class GoogleComputeClient:
+    """A ComputeClient for one project. Not for several threads at once.
+
+    `api_endpoint` has a scheme (`http://127.0.0.1:8080`); empty is the public service.
+    `credentials` is `default` (Application Default Credentials) or `anonymous`.
+    """
+
+    def __init__(
+        self,
+        project: str,
+        api_endpoint: str = "",
+        credentials: str = "default",
+        policy: RetryPolicy | None = None,
+    ) -> None:
+        self._project = project
+        self._transport = Transport(api_endpoint, credentials, policy or RetryPolicy())
+
+    def read(self, cluster: str) -> ComputeSnapshot:
+        """See ComputeClient. A group that vanishes between the lists is left out."""
+        found_groups: list[Group] = []
+        found_requests: list[ResizeRequest] = []
+        for group in self._groups_of(cluster):
+            try:
+                found_requests += self._requests_of(group.reference, cluster)
+            except ComputeError as error:
+                if error.kind is not ErrorKind.GONE:
+                    raise
+            else:
+                found_groups.append(group)
+        return assemble(found_groups, found_requests, self._instances_of(cluster))
+
+    def _groups_of(self, cluster: str) -> list[Group]:
+        messages = self._aggregated("InstanceGroupManagersClient", "instance_group_managers", {})
+        found = (groups.group_from(message) for message in messages)
+        return [group for group in found if is_ours(group, cluster)]
+
+    def _instances_of(self, cluster: str) -> list[Instance]:
+        only_ours = {"filter": instances_filter(cluster)}
+        messages = self._aggregated(instances.SERVICE, "instances", only_ours)
+        found = (instances.instance_from(message) for message in messages)
+        return [instance for instance in found if is_ours(instance, cluster)]
+
+    def _aggregated(self, service: str, member: str, fields: dict[str, Any]) -> Iterator[Any]:
+        """The items of all scopes; `member` is the list's name inside a scope."""
+        request = {"project": self._project, **fields}
+        for page in self._transport.pages(service, "aggregated_list", request):
+            for scoped_list in page.items.values():
+                require_complete(scoped_list)
+                yield from getattr(scoped_list, member)
+
+    def _requests_of(self, group: GroupReference, cluster: str) -> list[ResizeRequest]:
+        service = resize_requests.SERVICES[group.scope.kind]
+        pages = self._transport.pages(service, "list", self._group_fields(group))
+        found = (
+            resize_requests.resize_request_from(message, group)
+            for page in pages
+            for message in page.items
+        )
+        return [request for request in found if is_ours(request, cluster)]
+
+    def get_resize_request(self, reference: RequestReference) -> ResizeRequest | None:
+        """See ComputeClient."""
+        service = resize_requests.SERVICES[reference.group.scope.kind]
+        try:
+            message = self._transport.call(service, "get", self._request_fields(reference))
+        except ComputeError as error:
+            if error.kind is ErrorKind.GONE:
+                return None
+            raise
+        return resize_requests.resize_request_from(message, reference.group)
+
+    def get_operation(self, operation: Operation) -> Operation:
+        """See ComputeClient. Raises GONE when the service keeps it no longer."""
+        service = operations.SERVICES[operation.scope.kind]
+        request = {
+            "project": self._project,
+            "operation": operation.name,
+            **location(operation.scope),
+        }
+        message = self._transport.call(service, "get", request)
+        return operations.operation_from(message, operation.scope)
+
+    def insert_template(
+        self, scope: Scope, specification: TemplateSpecification, request_id: str
+    ) -> Operation:
+        """See ComputeClient."""
+        fields = {"instance_template_resource": templates.template_body(specification)}
+        service = templates.SERVICES[scope.kind]
+        return self._start(service, "insert", scope, fields, request_id)
+
+    def delete_template(self, scope: Scope, name: str, request_id: str) -> Operation:
+        """See ComputeClient."""
+        fields = {"instance_template": require_name(name)}
+        service = templates.SERVICES[scope.kind]
+        return self._start(service, "delete", scope, fields, request_id)
+
+    def insert_group(self, specification: GroupSpecification, request_id: str) -> Operation:
+        """See ComputeClient."""
+        body = groups.group_body(specification, self._project)
+        fields = {"instance_group_manager_resource": body}
+        scope = specification.reference.scope
+        return self._start(groups.SERVICES[scope.kind], "insert", scope, fields, request_id)
+
+    def delete_group(self, reference: GroupReference, request_id: str) -> Operation:
+        """See ComputeClient."""
+        return self._start_in_group("delete", reference, {}, request_id)
+
+    def insert_resize_request(
+        self, specification: RequestSpecification, request_id: str
+    ) -> Operation:
+        """See ComputeClient."""
+        group = specification.reference.group
+        fields = {
+            "instance_group_manager": require_name(group.name),
+            "instance_group_manager_resize_request_resource": resize_requests.request_body(
+                specification
+            ),
+        }
+        service = resize_requests.SERVICES[group.scope.kind]
+        return self._start(service, "insert", group.scope, fields, request_id)
+
+    def cancel_resize_request(self, reference: RequestReference, request_id: str) -> Operation:
+        """See ComputeClient."""
+        return self._start_on_request("cancel", reference, request_id)
+
+    def delete_resize_request(self, reference: RequestReference, request_id: str) -> Operation:
+        """See ComputeClient."""
+        return self._start_on_request("delete", reference, request_id)
+
+    def create_instances(
+        self, group: GroupReference, names: Sequence[str], request_id: str
+    ) -> Operation:
+        """See ComputeClient."""
+        fields = {instances.CREATE_FIELDS[group.scope.kind]: instances.create_body(names)}
+        return self._start_in_group("create_instances", group, fields, request_id)
+
+    def delete_instances(
+        self, group: GroupReference, zones_by_name: dict[str, str], request_id: str
+    ) -> Operation:
+        """See ComputeClient. Members with and without a VM must come in calls of their own."""
+        fields = {instances.DELETE_FIELDS[group.scope.kind]: instances.delete_body(zones_by_name)}
+        return self._start_in_group("delete_instances", group, fields, request_id)
+
+    def get_serial_port_output(self, zone: str, name: str) -> str:
+        """See ComputeClient."""
+        request = {
+            "project": self._project,
+            "zone": require_name(zone),
+            "instance": require_name(name),
+            "port": FIRST_SERIAL_PORT,
+        }
+        message = self._transport.call(instances.SERVICE, "get_serial_port_output", request)
+        return str(message.contents)
+
+    def _start_on_request(
+        self, method: str, reference: RequestReference, request_id: str
+    ) -> Operation:
+        group = reference.group
+        fields = {
+            "instance_group_manager": require_name(group.name),
+            "resize_request": require_name(reference.name),
+        }
+        service = resize_requests.SERVICES[group.scope.kind]
+        return self._start(service, method, group.scope, fields, request_id)
+
+    def _start_in_group(
+        self, method: str, group: GroupReference, fields: dict[str, Any], request_id: str
+    ) -> Operation:
+        named = {"instance_group_manager": require_name(group.name), **fields}
+        service = groups.SERVICES[group.scope.kind]
+        return self._start(service, method, group.scope, named, request_id)
+
+    def _start(
+        self, service: str, method: str, scope: Scope, fields: dict[str, Any], request_id: str
+    ) -> Operation:
+        """Start an operation without ever making the library's future, which polls elsewhere."""
+        request = {
+            "project": self._project,
+            "request_id": operations.request_uuid(request_id),
+            **location(scope),
+            **fields,
+        }
+        message = self._transport.call(service, f"{method}_unary", request)
+        return operations.operation_from(message, scope)
+
+    def _group_fields(self, group: GroupReference) -> dict[str, Any]:
+        name = require_name(group.name)
+        return {
+            "project": self._project,
+            "instance_group_manager": name,
+            **location(group.scope),
+        }
+
+    def _request_fields(self, reference: RequestReference) -> dict[str, Any]:
+        fields = self._group_fields(reference.group)
+        return fields | {"resize_request": require_name(reference.name)}

@@ -1,0 +1,121 @@
+"""Instance templates: what each provisioning model must say.
+
+A FLEX_START template names how long its VMs live, deletes them at the end, uses no reservation
+and is neither migrated nor restarted. `machineType` and `diskType` are bare names: a link gives
+an internal error of the service.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slurm_hooks.compute.model import ScopeKind, TemplateSpecification
+from slurm_hooks.compute.names import refuse, require_name
+
+SERVICES = {
+    ScopeKind.GLOBAL: "InstanceTemplatesClient",
+    ScopeKind.REGION: "RegionInstanceTemplatesClient",
+}
+
+SHORTEST_LIFE_SECONDS = 30
+LONGEST_LIFE_SECONDS = 604_800
+ACCESS_SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
+
+_SERVICE_MODELS = {
+    "FLEX_START": "FLEX_START",
+    "ON_DEMAND": "STANDARD",
+    "RESERVATION": "STANDARD",
+    "SPOT": "SPOT",
+}
+_RESERVATIONS = {"RESERVATION": "ANY_RESERVATION"}
+
+
+def template_body(specification: TemplateSpecification) -> dict[str, Any]:
+    """The InstanceTemplate to insert. Raises CONFIG for what the service would refuse."""
+    properties: dict[str, Any] = {
+        "machine_type": require_name(specification.machine_type),
+        "scheduling": _scheduling(specification),
+        "reservation_affinity": _reservation(specification),
+        "disks": [_boot_disk(specification)],
+        "network_interfaces": [_network_interface(specification)],
+        "labels": dict(specification.labels),
+        "metadata": {"items": [{"key": k, "value": v} for k, v in specification.metadata]},
+        "tags": {"items": list(specification.tags)},
+        "service_accounts": _service_accounts(specification),
+        "guest_accelerators": _guest_accelerators(specification),
+    }
+    given = {key: value for key, value in properties.items() if value not in ({}, [])}
+    return {"name": require_name(specification.name), "properties": given}
+
+
+def _scheduling(specification: TemplateSpecification) -> dict[str, Any]:
+    model = specification.provisioning_model
+    if model not in _SERVICE_MODELS:
+        raise refuse(f"{model!r} is no provisioning model: {', '.join(_SERVICE_MODELS)}")
+    if model == "FLEX_START" and specification.run_duration_seconds is None:
+        raise refuse("a FLEX_START template needs a run duration")
+    stays_put = model in ("ON_DEMAND", "RESERVATION")
+    migrates = stays_put and not specification.accelerator_count
+    scheduling: dict[str, Any] = {
+        "provisioning_model": _SERVICE_MODELS[model],
+        "automatic_restart": stays_put and specification.run_duration_seconds is None,
+        "on_host_maintenance": "MIGRATE" if migrates else "TERMINATE",
+    }
+    return scheduling | _end_of_life(specification)
+
+
+def _end_of_life(specification: TemplateSpecification) -> dict[str, Any]:
+    seconds = specification.run_duration_seconds
+    ends = {"instance_termination_action": "DELETE"}
+    if seconds is None:
+        return ends if specification.provisioning_model == "SPOT" else {}
+    if not SHORTEST_LIFE_SECONDS <= seconds <= LONGEST_LIFE_SECONDS:
+        raise refuse(
+            f"a run duration of {seconds} s is not between {SHORTEST_LIFE_SECONDS} s"
+            f" and {LONGEST_LIFE_SECONDS} s"
+        )
+    return ends | {"max_run_duration": {"seconds": seconds}}
+
+
+def _reservation(specification: TemplateSpecification) -> dict[str, Any]:
+    consumed = _RESERVATIONS.get(specification.provisioning_model, "NO_RESERVATION")
+    return {"consume_reservation_type": consumed}
+
+
+def _boot_disk(specification: TemplateSpecification) -> dict[str, Any]:
+    return {
+        "boot": True,
+        "auto_delete": True,
+        "type_": "PERSISTENT",
+        "mode": "READ_WRITE",
+        "initialize_params": {
+            "source_image": specification.source_image,
+            "disk_size_gb": specification.boot_disk_size_gb,
+            "disk_type": require_name(specification.boot_disk_type),
+        },
+    }
+
+
+def _network_interface(specification: TemplateSpecification) -> dict[str, Any]:
+    interface: dict[str, Any] = {"network": specification.network, "nic_type": "GVNIC"}
+    if specification.subnetwork:
+        interface["subnetwork"] = specification.subnetwork
+    if specification.public_ip:
+        interface["access_configs"] = [{"name": "External NAT", "type_": "ONE_TO_ONE_NAT"}]
+    return interface
+
+
+def _service_accounts(specification: TemplateSpecification) -> list[dict[str, Any]]:
+    if not specification.service_account:
+        return []
+    return [{"email": specification.service_account, "scopes": list(ACCESS_SCOPES)}]
+
+
+def _guest_accelerators(specification: TemplateSpecification) -> list[dict[str, Any]]:
+    """Only N1 machines have GPUs attached; the others have them by their machine type."""
+    if not (specification.accelerator_count and specification.machine_type.startswith("n1-")):
+        return []
+    if not specification.accelerator_type:
+        raise refuse("an N1 machine with GPUs needs their accelerator type")
+    kind = require_name(specification.accelerator_type)
+    return [{"accelerator_type": kind, "accelerator_count": specification.accelerator_count}]

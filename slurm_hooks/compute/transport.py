@@ -1,0 +1,115 @@
+"""The clients of google-cloud-compute and the one way in which they are called.
+
+Invariants: every client speaks to the configured endpoint and no other; no call is made without
+a deadline; the library's own retries and its operation futures are never used. The futures would
+poll through a client of their own that ignores `api_endpoint`, which is why only `*_unary`
+methods may start an operation.
+
+Importing the library costs about 1.1 s and 150 MiB, so it happens at the first call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from slurm_hooks.compute.errors import ComputeError, ErrorKind
+from slurm_hooks.compute.retry import RetryPolicy, with_retries
+from slurm_hooks.compute.translate import UNREADABLE_ANSWER, translated_errors
+
+CREDENTIALS = ("default", "anonymous")
+SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
+COMPLETE_WARNINGS = frozenset({"", "NO_RESULTS_ON_PAGE"})
+"""Warnings in a list that leave it complete; any other may mean that something is missing."""
+
+
+class Transport:
+    """Calls methods of the v1 API by service and method name.
+
+    `api_endpoint` has a scheme, such as `http://127.0.0.1:8080`; empty is the public service.
+    `credentials` is `default` (Application Default Credentials) or `anonymous`.
+    Not for several threads at once.
+    """
+
+    def __init__(self, api_endpoint: str, credentials: str, policy: RetryPolicy) -> None:
+        if credentials not in CREDENTIALS:
+            raise ValueError(f"credentials must be one of {', '.join(CREDENTIALS)}")
+        self._api_endpoint = api_endpoint.rstrip("/")
+        self._credentials_name = credentials
+        self._policy = policy
+        self._credentials: Any = None
+        self._services: dict[str, Any] = {}
+
+    def call(self, service: str, method: str, request: dict[str, Any]) -> Any:
+        """Call a method, again if that is safe, and give its answer as a protobuf message.
+
+        `service` is a client class of the library. A request that changes something must hold
+        a `request_id`. Raises ComputeError.
+        """
+        return with_retries(self._policy, lambda: self._call_once(service, method, request))
+
+    def _call_once(self, service: str, method: str, request: dict[str, Any]) -> Any:
+        with translated_errors():
+            client = self._service(service)
+        bound = getattr(client, method)
+        with translated_errors():
+            answer = bound(
+                request=request, retry=None, timeout=self._policy.request_timeout_seconds
+            )
+        if hasattr(answer, "pages"):
+            answer = next(iter(answer.pages))
+        return type(answer).pb(answer)
+
+    def pages(self, service: str, method: str, request: dict[str, Any]) -> Iterator[Any]:
+        """All pages of a list, each retried on its own. Raises ComputeError.
+
+        A page that says that a part of the answer is missing is an error, too.
+        """
+        token = ""
+        while True:
+            page = self.call(service, method, request | {"page_token": token} if token else request)
+            require_complete(page)
+            yield page
+            if page.next_page_token == token and token:
+                raise ComputeError(ErrorKind.TRANSIENT, UNREADABLE_ANSWER, "a page repeats")
+            token = page.next_page_token
+            if not token:
+                return
+
+    def _service(self, name: str) -> Any:
+        if name not in self._services:
+            self._services[name] = self._new_service(name)
+        return self._services[name]
+
+    def _new_service(self, name: str) -> Any:
+        from google.cloud import compute_v1
+
+        options = {"api_endpoint": self._api_endpoint} if self._api_endpoint else {}
+        client_class = getattr(compute_v1, name)
+        return client_class(credentials=self._shared_credentials(), client_options=options)
+
+    def _shared_credentials(self) -> Any:
+        if self._credentials is None:
+            self._credentials = _load_credentials(self._credentials_name)
+        return self._credentials
+
+
+def _load_credentials(name: str) -> Any:
+    import google.auth
+    import google.auth.credentials
+
+    if name == "anonymous":
+        anonymous: Any = google.auth.credentials.AnonymousCredentials
+        return anonymous()
+    credentials, _ = google.auth.default(scopes=SCOPES)
+    return credentials
+
+
+def require_complete(part: Any) -> None:
+    """Raise TRANSIENT when a list or a scope of an aggregated list says that it lacks something."""
+    code = part.warning.code
+    if code not in COMPLETE_WARNINGS:
+        raise ComputeError(ErrorKind.TRANSIENT, code, part.warning.message, 200)
+    unreachables = getattr(part, "unreachables", ())
+    if unreachables:
+        raise ComputeError(ErrorKind.TRANSIENT, "UNREACHABLE", ", ".join(unreachables), 200)

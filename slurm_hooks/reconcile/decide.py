@@ -48,7 +48,8 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime) -> Plan:
         *finished_requests(world),
         *_closed_calls(snapshot, world),
     ]
-    actions = _once_each(action for action in wanted if action.subject not in memory.in_flight)
+    busy = memory.in_flight.keys() | memory.failures.keys()
+    actions = _once_each(action for action in wanted if action.subject not in busy)
     return Plan(
         actions=actions,
         notices=tuple(_notices(slurm, compute, memory)),

@@ -17,6 +17,7 @@ class Step(enum.StrEnum):
     """What to do next for one node."""
 
     LEAVE = "leave alone"
+    LOOK_AGAIN = "look again at the next pass"
     REQUEST = "ask for a VM"
     REQUEST_AGAIN = "ask for a VM again, once it is missing twice"
     AWAIT_CAPACITY = "wait for capacity"
@@ -66,6 +67,7 @@ _ALIVE = (_V.COMING, _V.RUNNING)
 
 TABLE: tuple[Row, ...] = (
     _row(_I.UNKNOWN, (), (), _S.LEAVE, "we do not know what is meant"),
+    _row(_I.INCONSISTENT, (), (), _S.LOOK_AGAIN, "nodes and jobs were read at different times"),
     _row(
         (_I.STARTING, _I.REGISTERED, _I.STOPPING, _I.OFF, _I.RESUME_FAILED),
         (),

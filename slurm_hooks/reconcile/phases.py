@@ -27,6 +27,8 @@ class Intent(enum.StrEnum):
     """POWERED_DOWN: there must be no VM."""
     RESUME_FAILED = "RESUME_FAILED"
     """ResumeTimeout passed: DOWN and POWERED_DOWN, and Slurm never brings it back itself."""
+    INCONSISTENT = "INCONSISTENT"
+    """POWERING_UP and allocated, yet no job has it: nodes and jobs were read at different times."""
     UNKNOWN = "UNKNOWN"
     """A word that we do not know, or a state set by a person: leave the node alone."""
 
@@ -72,26 +74,32 @@ _VM_PHASES = {
 """A Flex-start VM that stopped or is being repaired never serves again: it is BROKEN."""
 
 
-def intent_of(node: Node, *, owner_ended: bool) -> Intent:
-    """What Slurm asks for. `owner_ended`: the node was started for a job that is over."""
+def intent_of(node: Node, *, held: bool, owner_ended: bool) -> Intent:
+    """What Slurm asks for.
+
+    `held`: an active job has the node allocated. `owner_ended`: the node was started for a job
+    that is over.
+    """
     state = node.state
     if state.unknown or state.base in (BaseState.UNKNOWN, BaseState.FUTURE, BaseState.ERROR):
         return Intent.UNKNOWN
     if state.has(NodeFlag.POWERING_DOWN):
         return Intent.STOPPING
     if state.has(NodeFlag.POWERING_UP):
-        return _intent_while_starting(node, owner_ended)
+        return _intent_while_starting(node, held, owner_ended)
     if state.has(NodeFlag.POWERED_DOWN):
         return _intent_while_off(node)
     return Intent.REGISTERED
 
 
-def _intent_while_starting(node: Node, owner_ended: bool) -> Intent:
+def _intent_while_starting(node: Node, held: bool, owner_ended: bool) -> Intent:
     if node.state.base is BaseState.DOWN:
         return Intent.UNKNOWN
-    if node.state.base is BaseState.IDLE and owner_ended:
-        return Intent.ABANDONED
-    return Intent.STARTING
+    if held:
+        return Intent.STARTING
+    if node.state.base is not BaseState.IDLE:
+        return Intent.INCONSISTENT
+    return Intent.ABANDONED if owner_ended else Intent.STARTING
 
 
 def _intent_while_off(node: Node) -> Intent:

@@ -120,7 +120,7 @@ def _view(
 ) -> NodeView:
     latest = _latest(candidates)
     owner = _owner(holders, askers)
-    intent = intent_of(node, owner_ended=_owner_ended(holders, askers, latest))
+    intent = intent_of(node, held=bool(holders), owner_ended=_owner_ended(askers, latest))
     serving = latest if latest is not None and _serves(latest, owner) else None
     request_phase = (
         RequestPhase.NONE if serving is None else request_phase_of(serving.request.state)
@@ -191,12 +191,8 @@ def _owner(holders: tuple[Job, ...], askers: frozenset[int]) -> Job | None:
     return next(iter([*named, *configuring, *holders]), None)
 
 
-def _owner_ended(
-    holders: tuple[Job, ...], askers: frozenset[int], latest: MarkedRequest | None
-) -> bool:
-    """Whether the node was started for a job, and no job has it now."""
-    if holders:
-        return False
+def _owner_ended(askers: frozenset[int], latest: MarkedRequest | None) -> bool:
+    """Whether the node was started for a job; asked only where no job has it now."""
     return bool(askers) or (latest is not None and latest.mark.job_id is not None)
 
 

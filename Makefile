@@ -1,0 +1,60 @@
+# Everything a newcomer needs is `make demo` and `make test`; `make help` lists the rest.
+SHELL := /bin/bash
+PYTHON ?= /usr/bin/python3
+VENV := .venv
+BIN := $(VENV)/bin
+SLURM_PACKAGES := slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins python3-venv
+
+.DEFAULT_GOAL := help
+.PHONY: help install packages demo test quick end-to-end lint types layers format render bench sandbox clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+install: packages $(VENV)/.installed ## Install Debian's Slurm and munge where missing, and the package into .venv
+
+packages:
+	@packaging/install-debian-packages $(SLURM_PACKAGES)
+
+$(VENV)/.installed: pyproject.toml | packages
+	@umask 022 && { test -x $(BIN)/python3 || $(PYTHON) -m venv $(VENV); }
+	@umask 022 && $(BIN)/python3 -m pip install --quiet --disable-pip-version-check --editable '.[test,node]'
+	@touch $@
+
+demo: install ## Run the main story on a real Slurm cluster in a box: a job waits, nodes come, it runs, they go
+	@$(BIN)/slurm-hooks sandbox demo
+
+test: install lint types layers ## Run all checks and all tests
+	@$(BIN)/python3 -m pytest
+
+quick: install ## Run the tests that start no daemons, under a minute
+	@$(BIN)/python3 -m pytest -m 'not slow'
+
+end-to-end: install ## Run the tests on real Slurm daemons alone
+	@$(BIN)/python3 -m pytest tests/end_to_end
+
+lint: install ## Check style
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: install ## Check types
+	@$(BIN)/mypy
+
+layers: install ## Check who imports whom
+	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+format: install ## Rewrite the code in the project's style
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+render: install ## Write etc/ anew from the example cluster
+	@$(BIN)/slurm-hooks render etc/slurm-hooks/cluster_config.json --output etc --force
+
+bench: install ## Measure hooks and passes side by side and print ratios
+	@$(BIN)/python3 -m tests.bench
+
+sandbox: install ## Start a cluster in a box and leave it running
+	@$(BIN)/slurm-hooks sandbox up
+
+clean: ## Remove the virtual environment and caches
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

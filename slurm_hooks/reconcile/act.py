@@ -1,0 +1,188 @@
+"""Act: carry out a plan, action by action; one that fails stops no other.
+
+Mutations of Compute Engine only start their operations. Node states are read again just before
+they are changed, once for all of them, and a node that is no longer as expected is left alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from slurm_hooks.compute.client import ComputeClient
+from slurm_hooks.compute.errors import ComputeError, ErrorKind
+from slurm_hooks.compute.model import GroupReference, Operation
+from slurm_hooks.history.log import log_event
+from slurm_hooks.reconcile.actions import (
+    Action,
+    CancelRequest,
+    DeleteInstance,
+    DeleteRequest,
+    ForgetCall,
+    InsertGroup,
+    InsertRequest,
+    Plan,
+    TellJob,
+    UpdateNode,
+)
+from slurm_hooks.reconcile.comments import job_comment, node_reason
+from slurm_hooks.reconcile.expectations import still_holds
+from slurm_hooks.reconcile.memory import Outcome
+from slurm_hooks.reconcile.resume_calls import CallsDirectory
+from slurm_hooks.reconcile.snapshot import Memory
+from slurm_hooks.slurm.client import SlurmClient, SlurmError, SlurmRefused
+
+LOG = logging.getLogger("slurm-hooksd")
+MOST_INSTANCES_A_CALL = 1000
+
+ActionType = TypeVar("ActionType")
+
+
+class Actor:
+    """Carries out plans on one cluster."""
+
+    def __init__(self, slurm: SlurmClient, compute: ComputeClient, calls: CallsDirectory) -> None:
+        self._slurm = slurm
+        self._compute = compute
+        self._calls = calls
+
+    def act(self, plan: Plan, memory: Memory) -> tuple[Outcome, ...]:
+        """Carry out all actions of a plan and say what came of each.
+
+        Compute Engine comes before the node states: a request must be given up before its nodes
+        look free to Slurm.
+        """
+        outcomes: list[Outcome] = []
+        for tell in _of_type(plan.actions, TellJob):
+            outcomes.append(self._tell(tell))
+        for action in plan.actions:
+            if isinstance(action, InsertGroup | InsertRequest | CancelRequest | DeleteRequest):
+                outcomes.append(self._start(action, memory))
+        outcomes.extend(self._delete_instances(list(_of_type(plan.actions, DeleteInstance))))
+        outcomes.extend(self._update_nodes(list(_of_type(plan.actions, UpdateNode))))
+        for forget in _of_type(plan.actions, ForgetCall):
+            self._calls.forget(forget.call_id)
+            outcomes.append(Outcome(forget))
+        return tuple(outcomes)
+
+    def _tell(self, action: TellJob) -> Outcome:
+        try:
+            self._slurm.set_admin_comment(action.job_id, job_comment(action.status))
+        except SlurmError as error:
+            # The job may have ended meanwhile; the next pass tells it again if it has not.
+            level = logging.DEBUG if isinstance(error, SlurmRefused) else logging.WARNING
+            log_event(LOG, level, "job not told", job=action.job_id, error=error)
+            return Outcome(action, note=str(error))
+        return Outcome(action)
+
+    def _start(
+        self, action: InsertGroup | InsertRequest | CancelRequest | DeleteRequest, memory: Memory
+    ) -> Outcome:
+        request_id = f"{action.subject}#{memory.attempts.get(action.subject, 0)}"
+        match action:
+            case InsertGroup():
+                return self._insert_group(action, request_id)
+            case InsertRequest():
+                return _started(
+                    action,
+                    lambda: self._compute.insert_resize_request(action.request, request_id),
+                )
+            case CancelRequest():
+                return _started(
+                    action,
+                    lambda: self._compute.cancel_resize_request(action.request, request_id),
+                )
+            case DeleteRequest():
+                return _started(
+                    action,
+                    lambda: self._compute.delete_resize_request(action.request, request_id),
+                )
+
+    def _insert_group(self, action: InsertGroup, request_id: str) -> Outcome:
+        """The template first, in a pass of its own: the group can only name one that exists."""
+        try:
+            operation = self._compute.insert_template(
+                action.template_scope, action.template, f"{request_id} template"
+            )
+            return Outcome(action, operation=operation, note="template")
+        except ComputeError as error:
+            if error.kind is not ErrorKind.CONFLICT:
+                return _failed(action, error)
+        return _started(action, lambda: self._compute.insert_group(action.group, request_id))
+
+    def _delete_instances(self, actions: Sequence[DeleteInstance]) -> Iterator[Outcome]:
+        by_group: dict[GroupReference, list[DeleteInstance]] = {}
+        for action in actions:
+            by_group.setdefault(action.group, []).append(action)
+        for group, members in by_group.items():
+            for start in range(0, len(members), MOST_INSTANCES_A_CALL):
+                yield from self._delete_batch(group, members[start : start + MOST_INSTANCES_A_CALL])
+
+    def _delete_batch(
+        self, group: GroupReference, batch: Sequence[DeleteInstance]
+    ) -> Iterator[Outcome]:
+        zones = {action.name: action.zone for action in batch}
+        text = "\n".join(action.subject for action in batch)
+        request_id = f"delete instances {hashlib.sha256(text.encode()).hexdigest()}"
+        try:
+            operation = self._compute.delete_instances(group, zones, request_id)
+        except ComputeError as error:
+            for action in batch:
+                yield _failed(action, error)
+            return
+        for action in batch:
+            log_event(LOG, logging.INFO, "VM deletion started", node=action.name)
+            yield Outcome(action, operation=operation)
+
+    def _update_nodes(self, actions: Sequence[UpdateNode]) -> Iterator[Outcome]:
+        if not actions:
+            return
+        try:
+            present = self._slurm.read_nodes([action.node for action in actions])
+        except SlurmError as error:
+            log_event(LOG, logging.WARNING, "nodes not read again", error=error)
+            return
+        due = [
+            action
+            for action in actions
+            if action.node in present and still_holds(action.expectation, present[action.node])
+        ]
+        by_update = sorted(due, key=lambda action: (action.updates, node_reason(action)))
+        for (updates, reason), batch in itertools.groupby(
+            by_update, key=lambda action: (action.updates, node_reason(action))
+        ):
+            members = tuple(batch)
+            names = [action.node for action in members]
+            try:
+                for update in updates:
+                    self._slurm.update_nodes(names, update, reason)
+            except SlurmError as error:
+                log_event(LOG, logging.WARNING, "nodes not changed", nodes=names, error=error)
+                continue
+            states = "+".join(updates)
+            log_event(LOG, logging.INFO, "nodes changed", nodes=names, to=states, reason=reason)
+            yield from (Outcome(action) for action in members)
+
+
+def _of_type(actions: Iterable[Action], kind: type[ActionType]) -> Iterator[ActionType]:
+    return (action for action in actions if isinstance(action, kind))
+
+
+def _started(action: Action, call: Callable[[], Operation]) -> Outcome:
+    """Start an operation. A conflict or a thing that is gone means: look at the next pass."""
+    try:
+        operation = call()
+    except ComputeError as error:
+        return _failed(action, error)
+    log_event(LOG, logging.INFO, action.subject, operation=operation.name)
+    return Outcome(action, operation=operation)
+
+
+def _failed(action: Action, error: ComputeError) -> Outcome:
+    expected = error.kind in (ErrorKind.CONFLICT, ErrorKind.GONE)
+    level = logging.DEBUG if expected else logging.WARNING
+    log_event(LOG, level, f"refused: {action.subject}", kind=error.kind, error=error)
+    return Outcome(action, error=error)

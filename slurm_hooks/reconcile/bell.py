@@ -1,0 +1,64 @@
+"""The bell: a unix socket on which hook programs wake the daemon and get a short answer.
+
+The answer comes from a thread of its own, so that a caller never waits for a pass.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import threading
+from pathlib import Path
+
+from slurm_hooks.history.log import log_event
+from slurm_hooks.programs import spool
+
+LOG = logging.getLogger("slurm-hooksd")
+CALLER_DEADLINE_SECONDS = 1.0
+BACKLOG = 256
+
+
+class Bell:
+    """Listens until closed. `rung` is set at each call and cleared by whoever waits for it."""
+
+    def __init__(self, spool_directory: Path) -> None:
+        """Raises OSError when the socket cannot be bound."""
+        self.rung = threading.Event()
+        self._path = Path(spool.socket_path(str(spool_directory)))
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        # Only the holder of the pass lock rings here, so an old socket file is a dead daemon's.
+        self._path.unlink(missing_ok=True)
+        mask = os.umask(0o177)
+        try:
+            self._socket.bind(str(self._path))
+        finally:
+            os.umask(mask)
+        self._socket.listen(BACKLOG)
+        threading.Thread(target=self._answer_all, name="bell", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop listening and remove the socket."""
+        self._path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _answer_all(self) -> None:
+        while True:
+            try:
+                caller, _ = self._socket.accept()
+            except OSError:
+                return
+            with caller:
+                self._answer(caller)
+
+    def _answer(self, caller: socket.socket) -> None:
+        try:
+            caller.settimeout(CALLER_DEADLINE_SECONDS)
+            if caller.recv(16).startswith(b"wake"):
+                self.rung.set()
+                caller.sendall(b"ok\n")
+        except OSError as error:
+            log_event(LOG, logging.DEBUG, "caller went away", error=error)

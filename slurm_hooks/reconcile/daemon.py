@@ -1,0 +1,218 @@
+"""slurm-hooksd: the only writer. Runs passes when woken by a hook program or by its timer.
+
+It never waits for a long operation and keeps nothing that a restart could not find again. One
+process at a time runs passes (a kernel lock in the spool); a one-shot pass, which a hook program
+starts when no daemon answers, does the same work with the same code and ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slurm_hooks import settings
+from slurm_hooks.history.log import configure, log_event
+from slurm_hooks.reconcile import assembly
+from slurm_hooks.reconcile.bell import Bell
+from slurm_hooks.reconcile.locks import Locked, next_runner, sole_runner
+from slurm_hooks.reconcile.passes import Passes, delay_after
+from slurm_hooks.reconcile.report import plan_as_json, plan_as_text
+from slurm_hooks.reconcile.service_manager import notify
+
+LOG = logging.getLogger("slurm-hooksd")
+OPERATION_POLL_SECONDS = 1.0
+ONE_SHOT_LIMIT_SECONDS = 1800.0
+
+app = typer.Typer(add_completion=False)
+
+
+class Stop:
+    """Set by SIGTERM or SIGINT. The pass under way is finished first."""
+
+    def __init__(self, bell: Bell | None = None) -> None:
+        self.requested = threading.Event()
+        self.reload = threading.Event()
+        self._bell = bell
+
+    def install(self) -> None:
+        """Take over the signals of this process."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_stop)
+        signal.signal(signal.SIGHUP, self._on_reload)
+
+    def _on_stop(self, _number: int, _frame: object) -> None:
+        self.requested.set()
+        self._ring()
+
+    def _on_reload(self, _number: int, _frame: object) -> None:
+        self.reload.set()
+        self._ring()
+
+    def _ring(self) -> None:
+        if self._bell is not None:
+            self._bell.rung.set()
+
+
+def serve(controller: assembly.Controller) -> None:
+    """Run passes until told to stop; SIGHUP reads settings and cluster file again."""
+    bell = Bell(controller.spool_directory)
+    stop = Stop(bell)
+    stop.install()
+    log_event(LOG, logging.INFO, "started", cluster=controller.cluster.cluster_id)
+    notify("READY=1")
+    delay = 0.0
+    try:
+        while not stop.requested.is_set():
+            if stop.reload.is_set():
+                stop.reload.clear()
+                controller = _reloaded(controller)
+            bell.rung.clear()
+            plan = controller.passes.run()
+            notify("WATCHDOG=1")
+            delay = delay_after(plan, delay, controller.interval_seconds)
+            _wait(controller.passes, bell, delay)
+    finally:
+        bell.close()
+        log_event(LOG, logging.INFO, "stopped")
+
+
+def run_until_settled(passes: Passes, stop: Stop, limit_seconds: float) -> bool:
+    """Run passes until nothing of ours is on its way; whether that came within the limit.
+
+    A request that waits for capacity counts as settled: its VMs come without us.
+    """
+    end = time.monotonic() + limit_seconds
+    delay = 0.0
+    while not stop.requested.is_set():
+        plan = passes.run()
+        if not plan.unsettled and not plan.actions and not passes.has_operations:
+            return True
+        delay = delay_after(plan, delay, 5.0)
+        if time.monotonic() + delay > end:
+            return False
+        stop.requested.wait(delay)
+    return False
+
+
+def _wait(passes: Passes, bell: Bell, delay: float) -> None:
+    """Wait for the bell, the timer, or the end of an operation, whichever is first."""
+    end = time.monotonic() + delay
+    while (left := end - time.monotonic()) > 0:
+        if bell.rung.wait(min(left, OPERATION_POLL_SECONDS)):
+            return
+        notify("WATCHDOG=1")
+        if passes.has_operations and passes.poll_operations():
+            return
+
+
+def _reloaded(controller: assembly.Controller) -> assembly.Controller:
+    try:
+        fresh = assembly.assemble(controller.settings_file)
+    except assembly.ERRORS as error:
+        log_event(LOG, logging.ERROR, "not reloaded, going on as before", error=error)
+        return controller
+    log_event(LOG, logging.INFO, "reloaded", settings=controller.settings_file)
+    return fresh
+
+
+@app.command()
+def command(
+    once: Annotated[bool, typer.Option("--once", help="Run a single pass and end.")] = False,
+    until_settled: Annotated[
+        bool,
+        typer.Option(
+            "--until-settled",
+            help="Run passes until nothing is on its way, then end. Hook programs start this "
+            "when no daemon answers.",
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what one pass would do and why; do nothing.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --dry-run: JSON.")] = False,
+    settings_file: Annotated[
+        str,
+        typer.Option(
+            "--settings",
+            help="Settings file. Default: slurm-hooks.conf beside $SLURM_CONF, else in "
+            "/etc/slurm-hooks.",
+        ),
+    ] = "",
+    foreground: Annotated[
+        bool, typer.Option("--foreground", help="Log to stderr instead of the log file.")
+    ] = False,
+) -> None:
+    """Keep Compute Engine in step with what Slurm wants.
+
+    Without options it runs for ever: systemd starts it as slurm-hooksd.service. Example:
+
+        slurm-hooksd --dry-run --settings /etc/slurm-hooks/slurm-hooks.conf
+    """
+    with _friendly_errors():
+        path = settings_file or assembly.find_settings()
+        values = settings.read(path)
+        log_file = None if foreground or dry_run else Path(values["LogFile"])
+        configure(values["LogLevel"], log_file)
+        spool_directory = assembly.prepare_spool(values)
+        if dry_run:
+            plan = assembly.assemble(path).passes.plan()
+            typer.echo(plan_as_json(plan) if as_json else plan_as_text(plan))
+            return
+        if until_settled:
+            _one_shot(path, spool_directory)
+            return
+        with sole_runner(spool_directory):
+            controller = assembly.assemble(path)
+            if once:
+                controller.passes.run()
+            else:
+                assembly.serve_metrics(values)
+                serve(controller)
+
+
+def _one_shot(settings_file: str, spool_directory: Path) -> None:
+    stop = Stop()
+    stop.install()
+    try:
+        with next_runner(spool_directory):
+            controller = assembly.assemble(settings_file)
+            log_event(LOG, logging.INFO, "one-shot pass started")
+            settled = run_until_settled(controller.passes, stop, ONE_SHOT_LIMIT_SECONDS)
+            log_event(LOG, logging.INFO, "one-shot pass ended", settled=settled)
+    except Locked:
+        log_event(LOG, logging.DEBUG, "another one-shot pass will see to it")
+
+
+@contextlib.contextmanager
+def _friendly_errors() -> Iterator[None]:
+    """A user's mistake ends with one line that says what to do, and exit status 2."""
+    try:
+        yield
+    except Locked as error:
+        raise SystemExit(_complain(f"another slurm-hooksd holds {error}")) from None
+    except assembly.ERRORS as error:
+        log_event(LOG, logging.ERROR, "not started", error=error)
+        raise SystemExit(_complain(str(error))) from None
+
+
+def _complain(text: str) -> int:
+    sys.stderr.write(f"slurm-hooksd: {text}\n")
+    return 2
+
+
+def main() -> None:
+    """Entry point of `slurm-hooksd`."""
+    app(prog_name="slurm-hooksd")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""Whether a node is still as it was when its change was decided. Pure."""
+
+from __future__ import annotations
+
+from slurm_hooks.reconcile.actions import Expectation
+from slurm_hooks.reconcile.phases import Intent, intent_of
+from slurm_hooks.slurm.model import BaseState, Node
+
+
+def still_holds(expectation: Expectation, node: Node) -> bool:
+    """Whether the expectation holds of a node that was read again just now."""
+    intent = intent_of(node, held=node.state.base is not BaseState.IDLE, owner_ended=False)
+    match expectation:
+        case Expectation.STARTING:
+            return intent is Intent.STARTING
+        case Expectation.STARTING_WITHOUT_JOB:
+            return intent is Intent.STARTING and node.state.base is BaseState.IDLE
+        case Expectation.REGISTERED:
+            return intent is Intent.REGISTERED
+        case Expectation.RESUME_FAILED:
+            return intent is Intent.RESUME_FAILED

@@ -1,0 +1,54 @@
+"""Who may run passes: one process at a time, and at most one that waits for its turn.
+
+Locks are kernel locks on files of the spool, so a killed holder leaves none behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+PASS_LOCK = "pass.lock"
+WAITER_LOCK = "waiter.lock"
+
+
+class Locked(Exception):
+    """Another process holds the lock."""
+
+
+@contextlib.contextmanager
+def sole_runner(spool_directory: Path) -> Iterator[None]:
+    """Hold the right to run passes. Raises Locked at once if another process has it."""
+    with _held(spool_directory / PASS_LOCK, wait=False):
+        yield
+
+
+@contextlib.contextmanager
+def next_runner(spool_directory: Path) -> Iterator[None]:
+    """Wait for the right to run passes, unless another process waits already.
+
+    Whoever waits will read the spool after its turn has come, so one waiter serves every caller
+    that came before. Raises Locked if there is one.
+    """
+    waiter = contextlib.ExitStack()
+    with waiter:
+        waiter.enter_context(_held(spool_directory / WAITER_LOCK, wait=False))
+        with _held(spool_directory / PASS_LOCK, wait=True):
+            waiter.close()
+            yield
+
+
+@contextlib.contextmanager
+def _held(path: Path, *, wait: bool) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise Locked(str(path)) from None
+        yield
+    finally:
+        os.close(descriptor)

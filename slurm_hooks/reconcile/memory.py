@@ -1,0 +1,118 @@
+"""How what one pass saw and started becomes what the next one remembers. Pure.
+
+A finished operation uses up its request id, whatever its end: the service would answer a
+repeated id with the old operation, a dead one too. So every end raises the subject's attempts,
+and the next try gets an id of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from slurm_hooks.compute.errors import ComputeError, ErrorKind
+from slurm_hooks.compute.model import Operation
+from slurm_hooks.reconcile.actions import Action, Plan
+from slurm_hooks.reconcile.node_table import Step
+from slurm_hooks.reconcile.snapshot import Failure, Memory
+
+FAILURE_STANDS = timedelta(seconds=30)
+"""How long a final error is taken as the answer before the call is made again."""
+
+STANDING_KINDS = frozenset(
+    {ErrorKind.PERMISSION, ErrorKind.CONFIG, ErrorKind.QUOTA, ErrorKind.STOCKOUT}
+)
+"""Errors that would only come again. The others mean: look at the next pass and try again."""
+
+_MISSING_STEPS = frozenset({Step.REQUEST_AGAIN, Step.LOSE_NODE})
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one action: an operation on its way, an error, or neither when it is done."""
+
+    action: Action
+    operation: Operation | None = None
+    error: ComputeError | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What reading an operation in flight gave: the operation, or None when it is not known."""
+
+    subject: str
+    operation: Operation | None
+
+
+def settle(
+    memory: Memory, readings: Iterable[Reading], kinds: Mapping[str, ErrorKind], now: datetime
+) -> Memory:
+    """Take in what the operations in flight have become.
+
+    `kinds` gives the meaning of the error of each failed operation, by subject. An operation
+    with an error has failed even while the service still calls it running.
+    """
+    in_flight, attempts = dict(memory.in_flight), dict(memory.attempts)
+    failures = dict(memory.failures)
+    for reading in readings:
+        operation = reading.operation
+        if operation is not None and not is_over(operation):
+            in_flight[reading.subject] = operation
+            continue
+        del in_flight[reading.subject]
+        attempts[reading.subject] = attempts.get(reading.subject, 0) + 1
+        if operation is not None and operation.error is not None:
+            kind = kinds[reading.subject]
+            if kind in STANDING_KINDS:
+                error = operation.error
+                failures[reading.subject] = Failure(
+                    kind, error.code, error.message, now + FAILURE_STANDS
+                )
+    return replace(memory, in_flight=in_flight, attempts=attempts, failures=failures)
+
+
+def is_over(operation: Operation) -> bool:
+    """Whether an operation has ended, well or badly."""
+    return operation.done or operation.error is not None
+
+
+def remember(memory: Memory, plan: Plan, outcomes: Iterable[Outcome], now: datetime) -> Memory:
+    """What to know at the next pass, after this one's plan was carried out."""
+    in_flight = dict(memory.in_flight)
+    failures = {key: value for key, value in memory.failures.items() if value.until_utc > now}
+    for outcome in outcomes:
+        subject, error = outcome.action.subject, outcome.error
+        if outcome.operation is not None:
+            in_flight[subject] = outcome.operation
+        if error is not None and error.kind in STANDING_KINDS:
+            failures[subject] = Failure(error.kind, error.code, error.message, now + FAILURE_STANDS)
+    if not plan.steps:
+        return replace(memory, in_flight=in_flight, failures=failures)
+    return replace(
+        memory,
+        in_flight=in_flight,
+        failures=failures,
+        missing=_counted(memory.missing, plan, _MISSING_STEPS),
+        surplus=_counted(memory.surplus, plan, frozenset({Step.DELETE_SURPLUS_VM})),
+        attempts=_still_of_use(memory.attempts, plan, in_flight),
+    )
+
+
+def _counted(before: Mapping[str, int], plan: Plan, steps: frozenset[Step]) -> dict[str, int]:
+    """One sighting more for each node that is still in such a step, none for the others."""
+    return {node: before.get(node, 0) + 1 for node, step in plan.steps.items() if step in steps}
+
+
+_MOST_ATTEMPTS_KEPT = 10_000
+
+
+def _still_of_use(
+    attempts: dict[str, int], plan: Plan, in_flight: Mapping[str, Operation]
+) -> dict[str, int]:
+    """Keep the counts bounded: a forgotten one costs a single replayed operation."""
+    if len(attempts) <= _MOST_ATTEMPTS_KEPT:
+        return attempts
+    used = {action.subject for action in plan.actions} | in_flight.keys()
+    return {subject: count for subject, count in attempts.items() if subject in used}

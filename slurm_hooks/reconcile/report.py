@@ -1,0 +1,46 @@
+"""A plan for people and scripts: what a pass would do, and why."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+from slurm_hooks.reconcile.actions import Action, Plan, TellJob, UpdateNode
+from slurm_hooks.reconcile.comments import job_comment, node_reason
+from slurm_hooks.reconcile.node_table import Step
+
+
+def plan_as_text(plan: Plan) -> str:
+    """One line an action and a notice, and a count of the nodes by step."""
+    lines = [f"would {_describe(action)}" for action in plan.actions]
+    lines += [f"notice {notice.kind}: {notice.subject} {notice.detail}" for notice in plan.notices]
+    steps = list(plan.steps.values())
+    lines += [f"{steps.count(step)} nodes: {step.value}" for step in Step if step in steps]
+    return "\n".join(lines) if lines else "nothing to do"
+
+
+def plan_as_json(plan: Plan) -> str:
+    """The same as one JSON object: actions, notices, steps, unsettled."""
+    return json.dumps(
+        {
+            "actions": [
+                {"action": type(action).__name__, "text": _describe(action)}
+                for action in plan.actions
+            ],
+            "notices": [dataclasses.asdict(notice) for notice in plan.notices],
+            "steps": {node: step.name for node, step in plan.steps.items()},
+            "unsettled": plan.unsettled,
+        },
+        indent=2,
+    )
+
+
+def _describe(action: Action) -> str:
+    match action:
+        case UpdateNode():
+            states = ", then ".join(action.updates)
+            return f"{action.subject}: {states} ({node_reason(action)})"
+        case TellJob():
+            return f"{action.subject}: {job_comment(action.status) or 'clear its admin comment'}"
+        case _:
+            return action.subject

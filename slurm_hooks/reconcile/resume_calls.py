@@ -1,0 +1,116 @@
+"""Reads the calls that hook programs left in the spool.
+
+A file that we cannot trust (another owner, writable by others) or cannot read is set aside with
+one line of log; it is only a hint, and Slurm's node states say the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from slurm_hooks.history.log import log_event
+from slurm_hooks.programs import spool
+from slurm_hooks.reconcile.snapshot import JobShare, ResumeCall
+
+LOG = logging.getLogger("slurm-hooksd")
+LARGEST_CALL_BYTES = 80 * 1024 * 1024
+RESUME = "resume"
+
+Expand = Callable[[str], list[str]]
+
+
+class CallsDirectory:
+    """The spool's calls. `expand` turns a hostlist into names and raises ValueError."""
+
+    def __init__(self, spool_directory: Path, expand: Expand) -> None:
+        self._directory = Path(spool.requests_directory(str(spool_directory)))
+        self._expand = expand
+        self._known: dict[str, ResumeCall] = {}
+
+    def read(self) -> tuple[ResumeCall, ...]:
+        """All ResumeProgram calls that are still open, oldest first.
+
+        Calls of the other programs only wake the daemon and are removed when read.
+        """
+        calls = []
+        for name in self._names():
+            call = self._known.get(name) or self._take(name)
+            if call is not None:
+                self._known[name] = call
+                calls.append(call)
+        return tuple(calls)
+
+    def forget(self, call_id: str) -> None:
+        """Remove a call; one that is already gone is no error."""
+        self._known.pop(call_id, None)
+        (self._directory / call_id).unlink(missing_ok=True)
+
+    def _names(self) -> list[str]:
+        try:
+            names = os.listdir(self._directory)  # noqa: PTH208
+        except FileNotFoundError:
+            return []
+        return sorted(n for n in names if n.endswith(spool.SUFFIX) and not n.startswith("."))
+
+    def _take(self, name: str) -> ResumeCall | None:
+        path = self._directory / name
+        try:
+            call = self._parse(name, _read_trusted(path))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            log_event(LOG, logging.WARNING, "call in spool not usable", call=name, error=error)
+            call = None
+        if call is None:
+            self.forget(name)
+        return call
+
+    def _parse(self, name: str, text: str) -> ResumeCall | None:
+        content = json.loads(text)
+        if content["version"] != spool.FORMAT_VERSION:
+            raise ValueError(f"version {content['version']} is not {spool.FORMAT_VERSION}")
+        if content["program"] != RESUME:
+            return None
+        nodes = tuple(self._expand(content["hostlist"]))
+        when = datetime.fromtimestamp(float(content["time"]), UTC)
+        jobs = self._job_shares(name, content["resume_file"], frozenset(nodes))
+        return ResumeCall(name, when, nodes, jobs)
+
+    def _job_shares(
+        self, name: str, resume_file: str | None, nodes: frozenset[str]
+    ) -> tuple[JobShare, ...]:
+        """The jobs of a resume file, cut down to the call's own nodes: Slurm 26.05 lists all
+        jobs of a pass in each call's file."""
+        if resume_file is None:
+            return ()
+        try:
+            jobs = json.loads(resume_file).get("jobs") or []
+            shares = [self._job_share(job, nodes) for job in jobs]
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            log_event(LOG, logging.WARNING, "resume file not usable", call=name, error=error)
+            return ()
+        return tuple(share for share in shares if share.nodes)
+
+    def _job_share(self, job: Mapping[str, object], nodes: frozenset[str]) -> JobShare:
+        """`nodes_resume` from Slurm 23.02 on, `nodes` before."""
+        hostlist = job.get("nodes_resume") or job.get("nodes") or ""
+        names = tuple(n for n in self._expand(str(hostlist)) if n in nodes)
+        return JobShare(int(str(job["job_id"])), names)
+
+
+def _read_trusted(path: Path) -> str:
+    """The text of a file that nobody but us could have written. Raises OSError, ValueError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            raise ValueError("not a file of the daemon's own user")
+        if status.st_mode & 0o022:
+            raise ValueError("writable by others")
+        return file.read(LARGEST_CALL_BYTES).decode()

@@ -12,6 +12,8 @@ from typing import Annotated
 
 import typer
 
+from slurm_hooks.cli import sandbox
+
 app = typer.Typer(
     name="slurm-hooks",
     help="Slurm on Flex-start VMs of Compute Engine: check, render and try out a cluster.",
@@ -21,6 +23,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(sandbox.app, name="sandbox")
 
 
 def _print_version(wanted: bool) -> None:
@@ -41,3 +44,7 @@ def options(
 def main() -> None:
     """Run the command line; the process ends with the subcommand's exit status."""
     app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""One VM of a box: a slurmd and all that descends from it, gone without trace when the VM is.
+
+The emulator starts this as a VM's boot command, with the VM's name in SLURM_HOOKS_VM_NAME. Two
+processes: the outer one stands for the VM towards the emulator, the inner one, in a session of
+its own, keeps slurmd. So the VM ends as a whole however the outer one ends, by SIGKILL too: the
+inner one sees that and kills every descendant. slurmstepd and job processes leave slurmd's tree
+by design; as a subreaper the inner one gets them back. Standard library only: it starts per VM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from slurm_hooks.sandbox.box import processes
+from slurm_hooks.sandbox.box.layout import Layout
+
+_STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+
+_FIRMWARE_SECONDS = 2.0
+"""slurmctld ignores a registration whose boot time, in whole seconds, is before the resume
+request. The VM is younger than the request, so 2 s after its start slurmd's start time (-b) is
+later than it, whatever the rounding."""
+
+_NODE_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
+
+
+def main() -> int:
+    """Be the VM named in SLURM_HOOKS_VM_NAME until told to stop, or until slurmd ends."""
+    parser = argparse.ArgumentParser(prog="slurm_hooks.sandbox.box.guest")
+    parser.add_argument("--dir", type=Path, required=True)
+    parser.add_argument("--slurmd", required=True)
+    arguments = parser.parse_args()
+    node = os.environ.get("SLURM_HOOKS_VM_NAME", "")
+    if not _NODE_NAME.fullmatch(node):
+        parser.error(f"SLURM_HOOKS_VM_NAME is not a VM name: {node!r}")
+    layout = Layout(arguments.dir)
+    emulator = os.pidfd_open(os.getppid())
+    outer_pid = os.getpid()
+    inner_pid = os.fork()
+    if inner_pid == 0:
+        os.setsid()
+        os._exit(_keep_slurmd(layout, node, arguments.slurmd, outer_pid))
+    return _stand_for_vm(inner_pid, emulator)
+
+
+def _stand_for_vm(inner_pid: int, emulator: int) -> int:
+    """Pass on the order to stop; end when the inner process has ended, with its status."""
+    inner = os.pidfd_open(inner_pid)
+    orders = _Orders(inner, emulator)
+    while not orders.wait():
+        pass
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(inner_pid, signal.SIGTERM)
+    _, status = os.waitpid(inner_pid, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _keep_slurmd(layout: Layout, node: str, program: str, outer_pid: int) -> int:
+    """Run slurmd until it ends (status 1), a stop signal comes or the outer process is gone."""
+    processes.become_subreaper()
+    orders = _Orders(os.pidfd_open(outer_pid))
+    slurmd = None
+    if os.getppid() == outer_pid and not orders.wait(_FIRMWARE_SECONDS):
+        _write_identity(layout, node)
+        slurmd = _start_slurmd(layout, node, program)
+        orders.watch(os.pidfd_open(slurmd.pid))
+        while not orders.wait():
+            processes.reap_children()
+    failed = slurmd is not None and not slurmd.is_alive()
+    processes.kill_descendants(deadline_seconds=10)
+    layout.guest(node).unlink(missing_ok=True)
+    shutil.rmtree(layout.node_spools / node, ignore_errors=True)
+    return 1 if failed else 0
+
+
+class _Orders:
+    """Reasons to stop: a stop signal, or the end of a process behind a pidfd."""
+
+    def __init__(self, *pidfds: int) -> None:
+        self._poll = select.poll()
+        self._wakeup, self._sender = socket.socketpair()
+        self._wakeup.setblocking(False)
+        self._sender.setblocking(False)
+        signal.set_wakeup_fd(self._sender.fileno())
+        for number in (*_STOP_SIGNALS, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+        for descriptor in (self._wakeup.fileno(), *pidfds):
+            self.watch(descriptor)
+
+    def watch(self, descriptor: int) -> None:
+        """Take the end of one more process as a reason."""
+        self._poll.register(descriptor, select.POLLIN)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for a reason to stop; False when none came, or only the end of some child."""
+        ready = self._poll.poll(None if seconds is None else seconds * 1000)
+        if [descriptor for descriptor, _ in ready] == [self._wakeup.fileno()]:
+            return not _STOP_SIGNALS.isdisjoint(self._wakeup.recv(4096))
+        return bool(ready)
+
+
+def _start_slurmd(layout: Layout, node: str, program: str) -> processes.ProcessIdentity:
+    spool = layout.node_spools / node
+    shutil.rmtree(spool, ignore_errors=True)
+    spool.mkdir(mode=0o700)
+    with layout.log(f"{node}.out").open("ab") as output:
+        return processes.start(
+            (program, "-D", "-b", "-N", node, "-f", str(layout.slurm_conf)),
+            output=output,
+            directory=spool,
+            environment={**os.environ, "SLURM_CONF": str(layout.slurm_conf)},
+            death_signal=signal.SIGKILL,
+        )
+
+
+def _write_identity(layout: Layout, node: str) -> None:
+    identity = json.dumps(asdict(processes.identify_self()))
+    layout.guest(node).write_text(identity + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -39,13 +39,17 @@ def template_body(specification: TemplateSpecification) -> dict[str, Any]:
         "disks": [_boot_disk(specification)],
         "network_interfaces": [_network_interface(specification)],
         "labels": dict(specification.labels),
-        "metadata": {"items": [{"key": k, "value": v} for k, v in specification.metadata]},
-        "tags": {"items": list(specification.tags)},
+        "metadata": _items([{"key": k, "value": v} for k, v in specification.metadata]),
+        "tags": _items(list(specification.tags)),
         "service_accounts": _service_accounts(specification),
         "guest_accelerators": _guest_accelerators(specification),
     }
     given = {key: value for key, value in properties.items() if value not in ({}, [])}
     return {"name": require_name(specification.name), "properties": given}
+
+
+def _items(items: list[Any]) -> dict[str, Any]:
+    return {"items": items} if items else {}
 
 
 def _scheduling(specification: TemplateSpecification) -> dict[str, Any]:

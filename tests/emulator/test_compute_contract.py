@@ -1,0 +1,343 @@
+"""The contract of ComputeClient, held by the fake and by the real client before the emulator."""
+
+from __future__ import annotations
+
+import pytest
+
+from slurm_hooks.compute.classify import classify_operation
+from slurm_hooks.compute.errors import ComputeError, ErrorKind
+from slurm_hooks.compute.model import (
+    GroupReference,
+    GroupSpecification,
+    Instance,
+    InstanceStatus,
+    Operation,
+    RequestReference,
+    RequestState,
+    ResizeRequest,
+    Scope,
+)
+from slurm_hooks.compute.ownership import Mark, encode
+from tests.emulator.compute_world import (
+    CLUSTER,
+    GLOBAL,
+    MARK,
+    REGIONAL,
+    ZONAL,
+    ZONES,
+    World,
+    finish,
+    group_reference,
+    make_group,
+    make_template,
+    request_reference,
+    request_specification,
+    template_specification,
+)
+
+NODES = ("demo-a3u-0", "demo-a3u-1")
+
+both_scopes = pytest.mark.parametrize("scope", [ZONAL, REGIONAL], ids=["zonal", "regional"])
+
+
+def insert(world: World, name: str = "r", *nodes: str, scope: Scope = ZONAL) -> RequestReference:
+    reference = request_reference(scope, name)
+    specification = request_specification(reference, *(nodes or NODES))
+    operation = world.client.insert_resize_request(specification, f"insert-{name}")
+    assert finish(world, operation).error is None
+    return reference
+
+
+def wait_for_state(world: World, reference: RequestReference, state: RequestState) -> ResizeRequest:
+    found = world.eventually(
+        lambda: world.client.get_resize_request(reference),
+        lambda request: request is not None and request.state is state,
+    )
+    assert found is not None
+    return found
+
+
+def waiting_request(world: World, name: str = "r", scope: Scope = ZONAL) -> RequestReference:
+    world.have_no_capacity()
+    reference = insert(world, name, scope=scope)
+    wait_for_state(world, reference, RequestState.ACCEPTED)
+    return reference
+
+
+def granted_request(world: World, scope: Scope = ZONAL) -> RequestReference:
+    reference = waiting_request(world, scope=scope)
+    world.grant(reference)
+    wait_for_state(world, reference, RequestState.SUCCEEDED)
+    return reference
+
+
+def running_instances(world: World) -> dict[str, Instance]:
+    def all_run(instances: dict[str, Instance]) -> bool:
+        states = [instance.status for instance in instances.values()]
+        return len(states) == len(NODES) and set(states) == {InstanceStatus.RUNNING}
+
+    return world.eventually(lambda: world.client.read(CLUSTER).instances, all_run)
+
+
+def kind_of(error: pytest.ExceptionInfo[ComputeError]) -> ErrorKind:
+    return error.value.kind
+
+
+def test_an_empty_project_reads_as_empty(world: World) -> None:
+    snapshot = world.client.read(CLUSTER)
+    assert (snapshot.groups, snapshot.requests, snapshot.instances) == ({}, {}, {})
+
+
+@both_scopes
+def test_a_new_group_is_empty_and_carries_our_mark(world: World, scope: Scope) -> None:
+    reference = make_group(world, scope)
+    group = world.client.read(CLUSTER).groups[reference]
+    assert group.target_size == 0
+    assert group.template == "a3u-g1"
+    assert group.description == encode(MARK)
+    assert group.creation_time_utc is not None
+
+
+def test_a_second_group_of_the_name_is_a_conflict(world: World) -> None:
+    reference = make_group(world, ZONAL)
+    specification = GroupSpecification(reference, "a3u-g1", "", ZONES)
+    with pytest.raises(ComputeError) as error:
+        world.client.insert_group(specification, "second")
+    assert kind_of(error) is ErrorKind.CONFLICT
+
+
+def test_a_second_template_of_the_name_is_a_conflict(world: World) -> None:
+    make_template(world)
+    with pytest.raises(ComputeError) as error:
+        world.client.insert_template(GLOBAL, template_specification(), "second")
+    assert kind_of(error) is ErrorKind.CONFLICT
+
+
+def test_a_template_in_use_is_not_deleted(world: World) -> None:
+    make_group(world, ZONAL)
+    failed = finish(world, world.client.delete_template(GLOBAL, "a3u-g1", "delete"))
+    assert classify_operation(failed) is ErrorKind.CONFLICT
+
+
+@both_scopes
+def test_a_template_goes_when_its_group_has_gone(world: World, scope: Scope) -> None:
+    reference = make_group(world, scope)
+    assert finish(world, world.client.delete_group(reference, "delete-group")).error is None
+    world.eventually(lambda: world.client.read(CLUSTER).groups, lambda groups: not groups)
+    operation = world.client.delete_template(GLOBAL, "a3u-g1", "delete-template")
+    assert finish(world, operation).error is None
+
+
+@both_scopes
+def test_a_request_without_capacity_waits(world: World, scope: Scope) -> None:
+    make_group(world, scope)
+    reference = waiting_request(world, scope=scope)
+    request = world.client.read(CLUSTER).requests[reference]
+    assert request.state is RequestState.ACCEPTED
+    assert set(request.instances) == set(NODES)
+    assert request.description == encode(MARK)
+    assert request.error is None
+    assert world.client.read(CLUSTER).groups[reference.group].target_size == len(NODES)
+    assert world.client.read(CLUSTER).instances == {}
+
+
+@both_scopes
+def test_a_granted_request_makes_exactly_its_vms(world: World, scope: Scope) -> None:
+    make_group(world, scope)
+    reference = granted_request(world, scope=scope)
+    instances = running_instances(world)
+    assert set(instances) == set(NODES)
+    for instance in instances.values():
+        assert instance.group == reference.group
+        assert instance.zone in ZONES
+        assert instance.labels["slurm-hooks-cluster"] == CLUSTER
+        assert instance.instance_id
+        assert instance.termination_time_utc is not None
+    assert len({instance.zone for instance in instances.values()}) == 1
+
+
+def test_a_failed_request_says_why_and_leaves_nothing(world: World) -> None:
+    make_group(world, ZONAL)
+    reference = waiting_request(world)
+    world.fail(reference, "QUOTA_EXCEEDED")
+    request = wait_for_state(world, reference, RequestState.FAILED)
+    assert request.error is not None
+    assert request.error.code == "QUOTA_EXCEEDED"
+    snapshot = world.client.read(CLUSTER)
+    assert snapshot.groups[reference.group].target_size == 0
+    assert snapshot.instances == {}
+
+
+@both_scopes
+def test_a_cancelled_request_leaves_nothing(world: World, scope: Scope) -> None:
+    make_group(world, scope)
+    reference = waiting_request(world, scope=scope)
+    operation = world.client.cancel_resize_request(reference, "cancel")
+    assert finish(world, operation).error is None
+    wait_for_state(world, reference, RequestState.CANCELLED)
+    assert world.client.read(CLUSTER).groups[reference.group].target_size == 0
+    operation = world.client.delete_resize_request(reference, "delete")
+    assert finish(world, operation).error is None
+    assert world.client.get_resize_request(reference) is None
+
+
+def late_cancel(world: World, reference: RequestReference) -> ErrorKind | None:
+    try:
+        operation = world.client.cancel_resize_request(reference, "late")
+    except ComputeError as error:
+        return error.kind
+    return classify_operation(finish(world, operation))
+
+
+def test_a_late_cancel_is_a_conflict_and_changes_nothing(world: World) -> None:
+    make_group(world, ZONAL)
+    reference = granted_request(world)
+    assert late_cancel(world, reference) is ErrorKind.CONFLICT
+    request = world.client.get_resize_request(reference)
+    assert request is not None
+    assert request.state is RequestState.SUCCEEDED
+
+
+def test_an_active_request_cannot_be_deleted(world: World) -> None:
+    make_group(world, ZONAL)
+    reference = waiting_request(world)
+    try:
+        operation = world.client.delete_resize_request(reference, "delete")
+    except ComputeError as error:
+        assert error.kind not in (ErrorKind.GONE, ErrorKind.RATE)
+    else:
+        assert finish(world, operation).error is not None
+    assert world.client.get_resize_request(reference) is not None
+
+
+def test_a_deleted_request_leaves_its_vms(world: World) -> None:
+    make_group(world, ZONAL)
+    reference = granted_request(world)
+    operation = world.client.delete_resize_request(reference, "delete")
+    assert finish(world, operation).error is None
+    assert set(running_instances(world)) == set(NODES)
+
+
+def test_a_second_request_of_the_name_is_a_conflict(world: World) -> None:
+    make_group(world, ZONAL)
+    reference = waiting_request(world)
+    specification = request_specification(reference, "demo-a3u-5")
+    with pytest.raises(ComputeError) as error:
+        world.client.insert_resize_request(specification, "second")
+    assert kind_of(error) is ErrorKind.CONFLICT
+
+
+def test_a_request_for_a_vm_that_exists_never_succeeds(world: World) -> None:
+    make_group(world, ZONAL)
+    granted_request(world)
+    reference = request_reference(ZONAL, "again")
+    specification = request_specification(reference, NODES[0])
+    try:
+        operation = world.client.insert_resize_request(specification, "again")
+    except ComputeError as error:
+        assert error.kind is ErrorKind.CONFLICT
+    else:
+        assert classify_operation(finish(world, operation)) is ErrorKind.CONFLICT
+
+
+@both_scopes
+def test_deleted_vms_leave_the_group(world: World, scope: Scope) -> None:
+    make_group(world, scope)
+    reference = granted_request(world, scope=scope)
+    zones = {name: instance.zone for name, instance in running_instances(world).items()}
+    operation = world.client.delete_instances(reference.group, zones, "delete")
+    assert finish(world, operation).error is None
+    world.eventually(lambda: world.client.read(CLUSTER).instances, lambda vms: not vms)
+    assert world.client.read(CLUSTER).groups[reference.group].target_size == 0
+
+
+def test_deleting_what_is_no_member_is_skipped(world: World) -> None:
+    make_group(world, ZONAL)
+    reference = granted_request(world)
+    zones = {NODES[0]: ZONAL.name, "demo-a3u-9": ZONAL.name}
+    running_instances(world)
+    operation = world.client.delete_instances(reference.group, zones, "delete")
+    assert finish(world, operation).error is None
+    world.eventually(lambda: set(world.client.read(CLUSTER).instances), lambda s: s == {NODES[1]})
+
+
+def test_members_with_and_without_vm_are_refused_in_one_call(world: World) -> None:
+    make_group(world, ZONAL)
+    with pytest.raises(ComputeError) as error:
+        world.client.delete_instances(group_reference(ZONAL), {"a": "z", "b": ""}, "delete")
+    assert kind_of(error) is ErrorKind.CONFIG
+
+
+def test_a_repeated_request_id_replays_the_operation(world: World) -> None:
+    make_group(world, ZONAL)
+    world.have_no_capacity()
+    specification = request_specification(request_reference(ZONAL, "r"), *NODES)
+    first = world.client.insert_resize_request(specification, "same")
+    second = world.client.insert_resize_request(specification, "same")
+    assert first.name == second.name
+    finish(world, first)
+    assert len(world.client.read(CLUSTER).requests) == 1
+
+
+def test_a_repeated_request_id_replays_a_dead_operation(world: World) -> None:
+    make_group(world, ZONAL)
+    reference = waiting_request(world)
+    specification = request_specification(reference, *NODES)
+    finish(world, world.client.cancel_resize_request(reference, "cancel"))
+    finish(world, world.client.delete_resize_request(reference, "delete"))
+    replayed = world.client.insert_resize_request(specification, "insert-r")
+    assert replayed.done
+    assert world.client.get_resize_request(reference) is None
+
+
+def test_other_things_are_not_read(world: World) -> None:
+    make_group(world, ZONAL)
+    for name, description in (("hand-made", "mine"), ("other", encode(Mark("demo2", "a3u")))):
+        reference = group_reference(ZONAL, name)
+        specification = GroupSpecification(reference, "a3u-g1", description)
+        finish(world, world.client.insert_group(specification, name))
+    assert set(world.client.read(CLUSTER).groups) == {group_reference(ZONAL)}
+
+
+@pytest.mark.parametrize("scope", [GLOBAL, ZONAL, REGIONAL], ids=str)
+def test_an_unknown_operation_is_gone(world: World, scope: Scope) -> None:
+    with pytest.raises(ComputeError) as error:
+        world.client.get_operation(Operation("operation-0", scope))
+    assert kind_of(error) is ErrorKind.GONE
+
+
+def test_what_does_not_exist_is_gone(world: World) -> None:
+    group: GroupReference = group_reference(ZONAL, "nowhere")
+    reference = RequestReference(group, "r")
+    assert world.client.get_resize_request(reference) is None
+    for call in (
+        lambda: world.client.delete_group(group, "1"),
+        lambda: world.client.cancel_resize_request(reference, "2"),
+        lambda: world.client.delete_resize_request(reference, "3"),
+        lambda: world.client.delete_template(GLOBAL, "nothing", "4"),
+        lambda: world.client.get_serial_port_output(ZONAL.name, "nobody"),
+        lambda: world.client.insert_resize_request(request_specification(reference, "n"), "5"),
+    ):
+        with pytest.raises(ComputeError) as error:
+            call()
+        assert kind_of(error) is ErrorKind.GONE
+
+
+def test_created_vms_are_read_with_their_group(world: World) -> None:
+    reference = make_group(world, ZONAL)
+    operation = world.client.create_instances(reference, NODES, "create")
+    assert finish(world, operation).error is None
+    instances = running_instances(world)
+    assert {instance.group for instance in instances.values()} == {reference}
+
+
+def test_creating_a_vm_that_exists_fails_the_whole_call(world: World) -> None:
+    reference = make_group(world, ZONAL)
+    finish(world, world.client.create_instances(reference, NODES[:1], "create"))
+    try:
+        again = finish(world, world.client.create_instances(reference, NODES, "again"))
+    except ComputeError as error:
+        assert error.kind is ErrorKind.CONFLICT
+    else:
+        assert classify_operation(again) is ErrorKind.CONFLICT
+    assert NODES[1] not in world.client.read(CLUSTER).instances

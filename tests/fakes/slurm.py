@@ -1,0 +1,173 @@
+"""A Slurm in memory behind the SlurmClient protocol, for tests of whoever steers it.
+
+It reacts to state requests as slurmctld does (22.05.8 as measured, the rest from source). Names
+and texts are trusted; what a node may not do raises SlurmRefused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from slurm_hooks.slurm.client import NodeUpdate, SlurmError, SlurmRefused
+from slurm_hooks.slurm.model import BaseState, Node, NodeFlag, SlurmSnapshot
+from tests.fakes.slurm_machine import SlurmMachine
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the client: the method's name and its arguments."""
+
+    method: str
+    names: tuple[str, ...] = ()
+    update: NodeUpdate | None = None
+    reason: str | None = None
+    job_id: int = 0
+    text: str = ""
+
+
+class FakeSlurm(SlurmMachine):
+    """A SlurmClient with state; `calls` tells what it was asked for, failed calls included."""
+
+    def __init__(
+        self,
+        names: Sequence[str] = (),
+        partition: str = "batch",
+        *,
+        idle_on_node_suspend: bool = True,
+    ) -> None:
+        super().__init__(idle_on_node_suspend=idle_on_node_suspend)
+        self.calls: list[Call] = []
+        self._failures: list[SlurmError] = []
+        if names:
+            self.add_nodes(names, partition)
+
+    def read(self) -> SlurmSnapshot:
+        """All that there is, as a copy."""
+        self._log(Call("read"))
+        return SlurmSnapshot(
+            dict(self.nodes),
+            dict(self.jobs),
+            dict(self.partitions),
+            dict(self.reservations),
+            self.unreadable,
+        )
+
+    def read_nodes(self, names: Sequence[str]) -> dict[str, Node]:
+        """The named nodes that exist."""
+        self._log(Call("read_nodes", tuple(names)))
+        return {name: self.nodes[name] for name in names if name in self.nodes}
+
+    def update_nodes(
+        self, names: Sequence[str], update: NodeUpdate | None, reason: str | None = None
+    ) -> None:
+        """React as slurmctld does; a refused node does not undo those before it."""
+        self._log(Call("update_nodes", tuple(names), update, reason))
+        if update is None and reason is None:
+            raise ValueError("neither a state nor a reason to set")
+        missing = [name for name in names if name not in self.nodes]
+        if missing:
+            raise SlurmRefused(f"Invalid node name specified: {missing}")
+        for name in names:
+            if update is not None:
+                self._request(name, update)
+            self._set_reason(name, update, reason)
+
+    def set_admin_comment(self, job_id: int, text: str) -> None:
+        """Write the comment; unknown jobs are refused."""
+        self._log(Call("set_admin_comment", job_id=job_id, text=text))
+        if job_id not in self.jobs:
+            raise SlurmRefused(f"Invalid job id specified for job {job_id}")
+        self._change_job(job_id, admin_comment=text)
+
+    def fail_next(self, error: SlurmError) -> None:
+        """The next call of the client raises this; several wait in line."""
+        self._failures.append(error)
+
+    def _request(self, name: str, update: NodeUpdate) -> None:
+        reactions = {
+            NodeUpdate.POWER_UP: self._power_up,
+            NodeUpdate.POWER_DOWN: self._power_down,
+            NodeUpdate.POWER_DOWN_FORCE: self._power_down_force,
+            NodeUpdate.DOWN: self._down,
+            NodeUpdate.DRAIN: self._drain,
+            NodeUpdate.IDLE: self._idle,
+            NodeUpdate.RESUME: self._resume,
+            NodeUpdate.UNDRAIN: self._undrain,
+        }
+        reactions[update](name)
+
+    def _power_up(self, name: str) -> None:
+        if self._has(name, NodeFlag.POWERING_UP):
+            self._program("ResumeProgram", [name])
+        elif self._has(name, NodeFlag.POWERED_DOWN):
+            self._set(name, add={NodeFlag.POWER_UP})
+
+    def _power_down(self, name: str) -> None:
+        if self._has(name, NodeFlag.POWERING_DOWN):
+            return
+        remove = {NodeFlag.POWERED_DOWN}
+        if self.nodes[name].state.base is BaseState.DOWN:
+            remove.add(NodeFlag.POWERING_UP)
+        self._set(name, add={NodeFlag.POWER_DOWN}, remove=remove)
+
+    def _power_down_force(self, name: str) -> None:
+        had_jobs = self._end_jobs_on(name)
+        was_up = not self._has(name, NodeFlag.POWERING_UP, NodeFlag.POWERED_DOWN)
+        # The epilog of a job that ran has to end first: on a dead VM it never does.
+        completing = {NodeFlag.COMPLETING} if had_jobs and was_up else set[NodeFlag]()
+        is_down = self.nodes[name].state.base is BaseState.DOWN
+        self._set(
+            name,
+            base=BaseState.DOWN if is_down else BaseState.IDLE,
+            add={NodeFlag.POWER_DOWN} | completing,
+            remove={NodeFlag.POWERING_UP, NodeFlag.POWERED_DOWN},
+        )
+
+    def _down(self, name: str) -> None:
+        self._end_jobs_on(name)
+        self._set(name, base=BaseState.DOWN, remove={NodeFlag.COMPLETING})
+
+    def _drain(self, name: str) -> None:
+        if self._has(name, NodeFlag.POWERING_UP, NodeFlag.POWERED_DOWN):
+            self._end_jobs_on(name)
+        self._set(name, add={NodeFlag.DRAIN})
+
+    def _idle(self, name: str) -> None:
+        if self.nodes[name].state.base is BaseState.DOWN:
+            self._set(name, base=BaseState.IDLE)
+        self._set(name, remove={NodeFlag.DRAIN, NodeFlag.FAIL})
+
+    def _resume(self, name: str) -> None:
+        state = self.nodes[name].state
+        if state.has(NodeFlag.POWERING_DOWN):
+            self.slept([name])
+            return
+        leaves_down = state.base in (BaseState.DOWN, BaseState.FUTURE)
+        leaves_flag = state.has(NodeFlag.DRAIN, NodeFlag.FAIL, NodeFlag.REBOOT_REQUESTED)
+        if state.has(NodeFlag.INVALID_REG) or not (leaves_down or leaves_flag):
+            raise SlurmRefused("Invalid node state specified")
+        self._set(
+            name,
+            base=BaseState.IDLE if leaves_down else state.base,
+            add={NodeFlag.NOT_RESPONDING},
+            remove={NodeFlag.DRAIN, NodeFlag.FAIL, NodeFlag.REBOOT_REQUESTED},
+        )
+
+    def _undrain(self, name: str) -> None:
+        self._set(name, add={NodeFlag.NOT_RESPONDING}, remove={NodeFlag.DRAIN})
+
+    def _set_reason(self, name: str, update: NodeUpdate | None, reason: str | None) -> None:
+        node = self.nodes[name]
+        is_out = node.state.base is BaseState.DOWN or node.state.has(NodeFlag.DRAIN, NodeFlag.FAIL)
+        back = (NodeUpdate.IDLE, NodeUpdate.RESUME, NodeUpdate.UNDRAIN)
+        if update in back or (update is None and not is_out):
+            # A healthy node keeps no reason: given alone, it even clears the one that is there.
+            self.nodes[name] = replace(node, reason="")
+        elif reason is not None:
+            self.nodes[name] = replace(node, reason=reason)
+
+    def _log(self, call: Call) -> None:
+        self.calls.append(call)
+        if self._failures:
+            raise self._failures.pop(0)

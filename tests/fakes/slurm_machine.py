@@ -1,0 +1,273 @@
+"""The nodes and jobs of a Slurm in memory, and what happens to them in slurmctld.
+
+Nothing happens by itself: power steps come when a test says so, with `pass_power_thread`,
+`register`, `slept` and `resume_timeout`. Source: 22.05.8 as measured, the rest from source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from slurm_hooks.slurm.model import (
+    BaseState,
+    Job,
+    JobState,
+    Node,
+    NodeFlag,
+    NodeState,
+    Partition,
+    Reservation,
+)
+
+POWERED_DOWN = NodeState(BaseState.IDLE, frozenset({NodeFlag.CLOUD, NodeFlag.POWERED_DOWN}))
+_ALLOCATING = frozenset({JobState.CONFIGURING, JobState.RUNNING, JobState.SUSPENDED})
+
+
+@dataclass(frozen=True)
+class ProgramCall:
+    """ResumeProgram, SuspendProgram or ResumeFailProgram that slurmctld would have started."""
+
+    program: str
+    names: tuple[str, ...]
+
+
+class SlurmMachine:
+    """Nodes, jobs and the steps of slurmctld; `program_calls` tells which programs it started.
+
+    `now_utc` is the time that start and boot times are set to.
+    """
+
+    def __init__(self, *, idle_on_node_suspend: bool = True) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.jobs: dict[int, Job] = {}
+        self.partitions: dict[str, Partition] = {}
+        self.reservations: dict[str, Reservation] = {}
+        self.unreadable: tuple[str, ...] = ()
+        self.program_calls: list[ProgramCall] = []
+        self.now_utc = datetime(2026, 1, 5, 12, tzinfo=UTC)
+        self._idle_on_node_suspend = idle_on_node_suspend
+        self._last_job_id = 0
+
+    def add_nodes(
+        self, names: Iterable[str], partition: str = "batch", state: NodeState = POWERED_DOWN
+    ) -> None:
+        """Nodes of a partition, powered-down cloud nodes unless told otherwise."""
+        known = self.partitions.get(partition, Partition(partition, "UP"))
+        names = tuple(names)
+        for name in names:
+            self.nodes[name] = Node(
+                name, state, partitions=(partition,), address=name, hostname=name
+            )
+        self.partitions[partition] = replace(known, nodes=known.nodes + names)
+
+    def set_state(self, name: str, base: BaseState, *flags: NodeFlag, reason: str = "") -> None:
+        """Put a node into any state, CLOUD included only if named."""
+        state = NodeState(base, frozenset(flags))
+        self.nodes[name] = replace(self.nodes[name], state=state, reason=reason)
+
+    def queue(self, partition: str = "batch", user: str = "user1", batch: bool = True) -> int:
+        """A pending job without nodes; its id."""
+        self._last_job_id += 1
+        job = Job(
+            job_id=self._last_job_id,
+            state=JobState.PENDING,
+            user=user,
+            name="wrap",
+            partition=partition,
+            requeue=batch,
+            batch=batch,
+            priority=1,
+        )
+        self.jobs[job.job_id] = job
+        return job.job_id
+
+    def submit(
+        self,
+        names: Sequence[str],
+        partition: str = "batch",
+        user: str = "user1",
+        batch: bool = True,
+        wake: bool = True,
+    ) -> int:
+        """A job that gets these nodes at once and, if `wake`, has them resumed; its id."""
+        job_id = self.queue(partition, user, batch)
+        self.allocate(job_id, names, wake)
+        return job_id
+
+    def allocate(self, job_id: int, names: Sequence[str], wake: bool = True) -> None:
+        """Give a pending job its nodes: CONFIGURING if one of them is not up, else RUNNING."""
+        for name in names:
+            self._set(name, base=BaseState.ALLOCATED)
+            self.nodes[name] = replace(self.nodes[name], reason="")
+        self._change_job(
+            job_id, state=JobState.CONFIGURING, nodes=tuple(names), start_time_utc=self.now_utc
+        )
+        if wake:
+            self.wake([name for name in names if self._has(name, NodeFlag.POWERED_DOWN)])
+        self._start_jobs()
+
+    def wake(self, names: Sequence[str]) -> None:
+        """ResumeProgram has been called for these nodes."""
+        for name in names:
+            self._set(
+                name,
+                add={NodeFlag.POWERING_UP, NodeFlag.NOT_RESPONDING},
+                remove={NodeFlag.POWERED_DOWN, NodeFlag.POWER_UP},
+            )
+        self._program("ResumeProgram", names)
+
+    def register(self, names: Sequence[str], address: str = "127.0.0.1") -> None:
+        """Their slurmd has registered; jobs with all nodes up start."""
+        for name in names:
+            self._set(
+                name,
+                remove={
+                    NodeFlag.NOT_RESPONDING,
+                    NodeFlag.POWERING_UP,
+                    NodeFlag.POWERED_DOWN,
+                    NodeFlag.POWERING_DOWN,
+                },
+            )
+            self.nodes[name] = replace(
+                self.nodes[name], address=address, boot_time_utc=self.now_utc
+            )
+        self._start_jobs()
+
+    def pass_power_thread(self) -> None:
+        """One pass of slurmctld's power thread: requested power ups and downs are carried out."""
+        self.suspend([name for name in self.nodes if self._may_power_down(name)])
+        self.wake(
+            [
+                name
+                for name, node in self.nodes.items()
+                if node.state.has(NodeFlag.POWERED_DOWN)
+                and not node.state.has(NodeFlag.POWERING_DOWN)
+                and (node.state.has(NodeFlag.POWER_UP) or node.state.base is BaseState.ALLOCATED)
+            ]
+        )
+
+    def suspend(self, names: Sequence[str]) -> None:
+        """SuspendProgram has been called for these nodes, asked for or after SuspendTime."""
+        for name in names:
+            state = self.nodes[name].state
+            remove = {NodeFlag.POWER_DOWN, NodeFlag.POWERED_DOWN, NodeFlag.NOT_RESPONDING}
+            if state.has(NodeFlag.POWER_DOWN) or self._idle_on_node_suspend:
+                remove.add(NodeFlag.DRAIN)
+            base = state.base
+            if self._idle_on_node_suspend:
+                remove.add(NodeFlag.FAIL)
+                base = BaseState.IDLE
+            self._set(name, base=base, add={NodeFlag.POWERING_DOWN}, remove=remove)
+        self._program("SuspendProgram", names)
+
+    def slept(self, names: Sequence[str]) -> None:
+        """SuspendTimeout is over for these nodes: they count as powered down."""
+        for name in names:
+            self._set(
+                name,
+                add={NodeFlag.POWERED_DOWN},
+                remove={NodeFlag.POWERING_DOWN, NodeFlag.INVALID_REG},
+            )
+            self.nodes[name] = replace(
+                self.nodes[name], address=name, hostname=name, instance_id=""
+            )
+
+    def resume_timeout(self, names: Sequence[str]) -> None:
+        """ResumeTimeout is over for these nodes without a registration (23.02.5 and later)."""
+        for name in names:
+            self._end_jobs_on(name)
+            self._set(
+                name,
+                base=BaseState.DOWN,
+                add={NodeFlag.POWERED_DOWN},
+                remove={
+                    NodeFlag.DRAIN,
+                    NodeFlag.POWER_DOWN,
+                    NodeFlag.POWERING_UP,
+                    NodeFlag.NOT_RESPONDING,
+                },
+            )
+            reason = self.nodes[name].reason
+            text = f"{reason} : ResumeTimeout reached" if reason else "ResumeTimeout reached"
+            self.nodes[name] = replace(self.nodes[name], reason=text)
+        self._program("ResumeFailProgram", names)
+
+    def cancel(self, job_id: int) -> None:
+        """The user cancels the job; its nodes become free and keep their power flags."""
+        self._end(job_id, JobState.CANCELLED)
+
+    def complete(self, job_id: int) -> None:
+        """The job ends well."""
+        self._end(job_id, JobState.COMPLETED)
+
+    def forget(self, job_id: int) -> None:
+        """MinJobAge is over: the ended job is no longer listed."""
+        del self.jobs[job_id]
+
+    def _program(self, program: str, names: Sequence[str]) -> None:
+        if names:
+            self.program_calls.append(ProgramCall(program, tuple(names)))
+
+    def _has(self, name: str, *flags: NodeFlag) -> bool:
+        return self.nodes[name].state.has(*flags)
+
+    def _set(
+        self,
+        name: str,
+        base: BaseState | None = None,
+        add: set[NodeFlag] | frozenset[NodeFlag] = frozenset(),
+        remove: set[NodeFlag] | frozenset[NodeFlag] = frozenset(),
+    ) -> None:
+        node = self.nodes[name]
+        state = replace(
+            node.state, base=base or node.state.base, flags=(node.state.flags - remove) | add
+        )
+        self.nodes[name] = replace(node, state=state)
+
+    def _may_power_down(self, name: str) -> bool:
+        state = self.nodes[name].state
+        return (
+            state.has(NodeFlag.POWER_DOWN)
+            and state.base in (BaseState.IDLE, BaseState.DOWN)
+            and not state.has(NodeFlag.COMPLETING, NodeFlag.POWERING_UP, NodeFlag.POWERING_DOWN)
+        )
+
+    def _start_jobs(self) -> None:
+        for job in list(self.jobs.values()):
+            if job.state is JobState.CONFIGURING and not any(
+                self._has(name, NodeFlag.POWERED_DOWN, NodeFlag.POWERING_UP) for name in job.nodes
+            ):
+                self._change_job(job.job_id, state=JobState.RUNNING)
+
+    def _end_jobs_on(self, name: str) -> bool:
+        """Requeue batch jobs of the node, fail the others; whether there were any."""
+        ended = [
+            job for job in self.jobs.values() if job.state in _ALLOCATING and name in job.nodes
+        ]
+        for job in ended:
+            if job.batch and job.requeue:
+                self._end(job.job_id, JobState.PENDING)
+                self._change_job(
+                    job.job_id,
+                    nodes=(),
+                    reason="BeginTime",
+                    restarts=job.restarts + 1,
+                    start_time_utc=None,
+                )
+            else:
+                self._end(job.job_id, JobState.NODE_FAIL)
+        return bool(ended)
+
+    def _end(self, job_id: int, state: JobState) -> None:
+        self._change_job(job_id, state=state)
+        held = {
+            name for job in self.jobs.values() if job.state in _ALLOCATING for name in job.nodes
+        }
+        for name in self.jobs[job_id].nodes:
+            if name not in held and self.nodes[name].state.base is not BaseState.DOWN:
+                self._set(name, base=BaseState.IDLE)
+
+    def _change_job(self, job_id: int, **changes: object) -> None:
+        self.jobs[job_id] = replace(self.jobs[job_id], **changes)  # type: ignore[arg-type]

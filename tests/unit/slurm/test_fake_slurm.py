@@ -1,0 +1,149 @@
+"""The fake reacts as slurmctld was measured to, so that tests built on it mean something."""
+
+from __future__ import annotations
+
+import pytest
+
+from slurm_hooks.slurm.client import NodeUpdate, SlurmClient, SlurmRefused, SlurmUnavailable
+from slurm_hooks.slurm.model import BaseState, JobState, NodeFlag
+from tests.fakes.slurm import Call, FakeSlurm
+from tests.fakes.slurm_machine import ProgramCall
+
+
+@pytest.fixture
+def slurm() -> FakeSlurm:
+    return FakeSlurm(["c-0", "c-1", "c-2"])
+
+
+def flags(slurm: FakeSlurm, name: str) -> set[NodeFlag]:
+    return set(slurm.nodes[name].state.flags) - {NodeFlag.CLOUD}
+
+
+def test_fake_is_a_slurm_client(slurm: FakeSlurm) -> None:
+    client: SlurmClient = slurm
+    assert set(client.read().nodes) == {"c-0", "c-1", "c-2"}
+    assert slurm.calls == [Call("read")]
+
+
+def test_job_starts_when_the_last_of_its_nodes_registers(slurm: FakeSlurm) -> None:
+    job_id = slurm.submit(["c-0", "c-1"])
+    assert slurm.program_calls == [ProgramCall("ResumeProgram", ("c-0", "c-1"))]
+    slurm.register(["c-0"])
+    assert slurm.jobs[job_id].state is JobState.CONFIGURING
+    slurm.register(["c-1"])
+    assert slurm.jobs[job_id].state is JobState.RUNNING
+    assert flags(slurm, "c-0") == set()
+
+
+def test_forced_power_down_of_a_waking_node_requeues_its_job(slurm: FakeSlurm) -> None:
+    job_id = slurm.submit(["c-0", "c-1"])
+    slurm.update_nodes(["c-0"], NodeUpdate.POWER_DOWN_FORCE, "STOCKOUT: none")
+    job = slurm.jobs[job_id]
+    assert (job.state, job.nodes, job.restarts) == (JobState.PENDING, (), 1)
+    assert flags(slurm, "c-0") == {NodeFlag.POWER_DOWN, NodeFlag.NOT_RESPONDING}
+    assert slurm.nodes["c-0"].reason == "STOCKOUT: none"
+    slurm.pass_power_thread()
+    assert flags(slurm, "c-0") == {NodeFlag.POWERING_DOWN}
+    slurm.slept(["c-0"])
+    assert flags(slurm, "c-0") == {NodeFlag.POWERED_DOWN}
+
+
+def test_cancelled_job_leaves_its_node_waking(slurm: FakeSlurm) -> None:
+    job_id = slurm.submit(["c-0"])
+    slurm.cancel(job_id)
+    assert slurm.nodes["c-0"].state.base is BaseState.IDLE
+    assert flags(slurm, "c-0") == {NodeFlag.POWERING_UP, NodeFlag.NOT_RESPONDING}
+
+
+def test_plain_power_down_of_a_waking_node_waits(slurm: FakeSlurm) -> None:
+    slurm.submit(["c-0"])
+    slurm.update_nodes(["c-0"], NodeUpdate.POWER_DOWN)
+    slurm.pass_power_thread()
+    assert NodeFlag.POWERING_UP in flags(slurm, "c-0")
+
+
+def test_forced_power_down_of_a_dead_running_node_hangs_in_completing(slurm: FakeSlurm) -> None:
+    slurm.submit(["c-0"])
+    slurm.register(["c-0"])
+    slurm.update_nodes(["c-0"], NodeUpdate.POWER_DOWN_FORCE)
+    slurm.pass_power_thread()
+    assert flags(slurm, "c-0") == {NodeFlag.POWER_DOWN, NodeFlag.COMPLETING}
+
+
+def test_down_then_power_down_frees_a_dead_running_node(slurm: FakeSlurm) -> None:
+    job_id = slurm.submit(["c-0"])
+    slurm.register(["c-0"])
+    slurm.update_nodes(["c-0"], NodeUpdate.DOWN, "VM gone")
+    slurm.update_nodes(["c-0"], NodeUpdate.POWER_DOWN)
+    slurm.pass_power_thread()
+    assert slurm.jobs[job_id].state is JobState.PENDING
+    assert slurm.nodes["c-0"].state.base is BaseState.IDLE
+    assert flags(slurm, "c-0") == {NodeFlag.POWERING_DOWN}
+
+
+def test_power_up_wakes_a_sleeping_node_and_no_other(slurm: FakeSlurm) -> None:
+    slurm.set_state("c-1", BaseState.IDLE, NodeFlag.CLOUD, NodeFlag.POWERING_DOWN)
+    slurm.update_nodes(["c-0", "c-1"], NodeUpdate.POWER_UP)
+    slurm.pass_power_thread()
+    assert slurm.program_calls == [ProgramCall("ResumeProgram", ("c-0",))]
+    assert flags(slurm, "c-1") == {NodeFlag.POWERING_DOWN}
+
+
+def test_resume_of_a_sleeping_drained_node_springs_the_trap(slurm: FakeSlurm) -> None:
+    slurm.update_nodes(["c-0"], NodeUpdate.DRAIN, "why")
+    slurm.update_nodes(["c-0"], NodeUpdate.RESUME)
+    assert flags(slurm, "c-0") == {NodeFlag.POWERED_DOWN, NodeFlag.NOT_RESPONDING}
+    assert slurm.nodes["c-0"].reason == ""
+
+
+def test_idle_undrains_without_the_trap(slurm: FakeSlurm) -> None:
+    slurm.update_nodes(["c-0"], NodeUpdate.DRAIN, "why")
+    slurm.update_nodes(["c-0"], NodeUpdate.IDLE)
+    assert flags(slurm, "c-0") == {NodeFlag.POWERED_DOWN}
+
+
+def test_resume_of_a_healthy_node_is_refused(slurm: FakeSlurm) -> None:
+    with pytest.raises(SlurmRefused):
+        slurm.update_nodes(["c-0"], NodeUpdate.RESUME)
+
+
+def test_reason_alone_on_a_healthy_node_clears_the_old_one(slurm: FakeSlurm) -> None:
+    slurm.set_state("c-0", BaseState.IDLE, NodeFlag.CLOUD, reason="old")
+    slurm.update_nodes(["c-0"], None, "new")
+    assert slurm.nodes["c-0"].reason == ""
+
+
+def test_interactive_job_ends_with_its_node(slurm: FakeSlurm) -> None:
+    job_id = slurm.submit(["c-0"], batch=False)
+    slurm.update_nodes(["c-0"], NodeUpdate.DOWN, "gone")
+    assert slurm.jobs[job_id].state is JobState.NODE_FAIL
+
+
+def test_resume_timeout_takes_the_node_out_and_requeues(slurm: FakeSlurm) -> None:
+    job_id = slurm.submit(["c-0"])
+    slurm.resume_timeout(["c-0"])
+    assert slurm.jobs[job_id].state is JobState.PENDING
+    assert slurm.nodes["c-0"].state.base is BaseState.DOWN
+    assert slurm.nodes["c-0"].reason == "ResumeTimeout reached"
+    assert slurm.program_calls[-1] == ProgramCall("ResumeFailProgram", ("c-0",))
+
+
+def test_next_call_fails_once(slurm: FakeSlurm) -> None:
+    slurm.fail_next(SlurmUnavailable("no answer"))
+    with pytest.raises(SlurmUnavailable):
+        slurm.read()
+    assert len(slurm.read().nodes) == 3
+
+
+def test_unknown_node_is_refused_before_anything_changes(slurm: FakeSlurm) -> None:
+    with pytest.raises(SlurmRefused):
+        slurm.update_nodes(["c-0", "nope"], NodeUpdate.DOWN, "x")
+    assert slurm.nodes["c-0"].state.base is BaseState.IDLE
+
+
+def test_snapshot_does_not_change_with_the_cluster(slurm: FakeSlurm) -> None:
+    snapshot = slurm.read()
+    job_id = slurm.submit(["c-0"])
+    assert job_id not in snapshot.jobs
+    slurm.set_admin_comment(job_id, "waiting")
+    assert slurm.jobs[job_id].admin_comment == "waiting"

@@ -1,0 +1,87 @@
+"""Renders a cluster into the files that Slurm and the hook programs read.
+
+Pure: cluster and options in, texts out, the same texts for the same input. The site's own
+slurm.conf stays the site's and only includes what is rendered here.
+"""
+
+from __future__ import annotations
+
+from slurm_hooks.cluster.topology import Cluster
+from slurm_hooks.slurm.render.lines import Line, file_text, setting
+from slurm_hooks.slurm.render.nodes import gres_lines, node_lines
+from slurm_hooks.slurm.render.options import RenderError, RenderOptions, parse_slurm_version
+from slurm_hooks.slurm.render.partitions import partition_lines
+from slurm_hooks.slurm.render.power_save import power_save_lines
+from slurm_hooks.slurm.render.scheduler import scheduler_lines
+
+__all__ = [
+    "INCLUDES",
+    "RenderError",
+    "RenderOptions",
+    "include_lines",
+    "parse_slurm_version",
+    "render",
+]
+
+FRAGMENTS = {
+    "nodes": "The nodes: what each VM offers to jobs. Login VMs run no slurmd and are not listed.",
+    "partitions": "The partitions.",
+    "power_save": "Power saving: the programs that create and delete VMs, and their times.",
+    "scheduler": "Scheduling and requeueing.",
+}
+INCLUDES = tuple(f"slurm.conf.d/{name}.conf" for name in FRAGMENTS)
+"""The files that slurm.conf must include, relative to its own directory."""
+
+
+def include_lines() -> tuple[str, ...]:
+    """The lines to add to the site's slurm.conf."""
+    return tuple(f"Include {name}" for name in INCLUDES)
+
+
+def render(cluster: Cluster, options: RenderOptions) -> dict[str, str]:
+    """All files by name, relative to the directory of slurm.conf. Raises RenderError."""
+    lines = {
+        "nodes": node_lines(cluster, options),
+        "partitions": partition_lines(cluster, options),
+        "power_save": power_save_lines(cluster, options),
+        "scheduler": scheduler_lines(cluster, options),
+    }
+    texts = {
+        f"slurm.conf.d/{name}.conf": file_text(_introduction(cluster, options, name), lines[name])
+        for name in FRAGMENTS
+    }
+    about = f"gres.conf of cluster {cluster.cluster_id}: the GPUs of its nodes."
+    texts["gres.conf"] = file_text(about, gres_lines(cluster, options))
+    texts["slurm-hooks.conf"] = file_text(
+        f"Settings of slurm-hooks for cluster {cluster.cluster_id}. Keep this file in the directory"
+        " of slurm.conf or in /etc/slurm-hooks.",
+        _settings(cluster, options),
+    )
+    return texts
+
+
+def _introduction(cluster: Cluster, options: RenderOptions, name: str) -> str:
+    major, minor = options.slurm_version
+    return "\n".join(
+        (
+            f"Cluster {cluster.cluster_id}, Slurm {major}.{minor:02}. {FRAGMENTS[name]}",
+            "",
+            "Keep the directory slurm.conf.d beside slurm.conf and add to slurm.conf:",
+            *(f"  {line}" for line in include_lines()),
+            "A setting given here and in slurm.conf counts as it stands last, so set no list such"
+            " as SlurmctldParameters in both.",
+        )
+    )
+
+
+def _settings(cluster: Cluster, options: RenderOptions) -> tuple[Line, ...]:
+    values = (
+        ("ClusterConfig", options.cluster_config, "The cluster file that this was rendered from."),
+        ("ClusterId", cluster.cluster_id, "First part of every node's name."),
+        ("Project", cluster.project, "The project in which VMs are created."),
+        ("SpoolDir", options.spool_directory, "Where the hook programs leave their requests."),
+        ("LogFile", options.log_file, "Slurm records no output of the programs, this file does."),
+        ("ApiEndpoint", options.api_endpoint, "Where Compute Engine is served, if not publicly."),
+        ("ApiCredentials", options.api_credentials, "default: Application Default Credentials."),
+    )
+    return tuple(setting(key, value, reason) for key, value, reason in values if value)

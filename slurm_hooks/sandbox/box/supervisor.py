@@ -101,6 +101,8 @@ class Supervisor:
             connection.settimeout(_REQUEST_SECONDS)
             try:
                 words = connection.recv(256).decode().split()
+                if not words:
+                    return  # only asked whether we are there
                 answer = self._answer(words)
                 if words == ["release"] and owner in selector.get_map():
                     selector.unregister(owner)

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from slurm_hooks.cli import sandbox
+from slurm_hooks.cli import render, sandbox, validate
 
 app = typer.Typer(
     name="slurm-hooks",
@@ -23,6 +23,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(validate.validate)
+app.command()(render.render)
 app.add_typer(sandbox.app, name="sandbox")
 
 

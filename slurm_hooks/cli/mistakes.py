@@ -1,0 +1,46 @@
+"""How the commands tell a user of a mistake: complete, on stderr, exit status 2, no traceback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from slurm_hooks.cluster.errors import FieldError
+
+EXIT_MISTAKE = 2
+
+
+def refuse(problem: str, remedy: str) -> NoReturn:
+    """End the command for one mistake that has no place in a file."""
+    typer.echo(f"error: {printable(problem)}", err=True)
+    typer.echo(f"  remedy: {printable(remedy)}", err=True)
+    raise typer.Exit(EXIT_MISTAKE)
+
+
+def refuse_file(file: str, errors: Sequence[FieldError], as_json: bool) -> NoReturn:
+    """End the command for all the mistakes of a file; as JSON they go to stdout."""
+    if as_json:
+        found = [
+            {"path": error.path, "problem": error.problem, "remedy": error.remedy}
+            for error in errors
+        ]
+        typer.echo(json.dumps({"file": file, "valid": False, "errors": found}, indent=2))
+        raise typer.Exit(EXIT_MISTAKE)
+    count = f"{len(errors)} mistake{'s' if len(errors) > 1 else ''}"
+    typer.echo(f"{printable(file)}: {count}", err=True)
+    for error in errors:
+        typer.echo(f"\n  {printable(error.path)}", err=True)
+        typer.echo(f"    problem: {printable(error.problem)}", err=True)
+        typer.echo(f"    remedy:  {printable(error.remedy)}", err=True)
+    raise typer.Exit(EXIT_MISTAKE)
+
+
+def printable(text: str) -> str:
+    """A text without what a terminal would act on or could not encode."""
+    return "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in text
+    )

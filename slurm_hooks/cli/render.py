@@ -1,0 +1,111 @@
+"""`slurm-hooks render`: writes what Slurm and the hook programs read for a cluster file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slurm_hooks.cli.mistakes import printable, refuse
+from slurm_hooks.cli.rendered_files import FileState, ForeignFiles, write_files
+from slurm_hooks.cli.validate import AsJson, ClusterFile, ClusterId, load_or_refuse
+from slurm_hooks.settings import DEFAULTS
+
+VERSION_DEADLINE_SECONDS = 10
+
+
+def render(
+    file: ClusterFile,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="DIR", help="slurm.conf's directory.", show_default=False
+        ),
+    ],
+    cluster_id: ClusterId = "",
+    slurm_version: Annotated[
+        str,
+        typer.Option(metavar="VERSION", help="Such as 24.11. Default: what is installed here."),
+    ] = "",
+    programs_directory: Annotated[
+        str, typer.Option(metavar="DIR", help="Where slurm-hooks-resume and the others are.")
+    ] = "/usr/bin",
+    cluster_config: Annotated[
+        str, typer.Option(metavar="PATH", help="Where the daemon finds the cluster file.")
+    ] = DEFAULTS["ClusterConfig"],
+    suspend_time: Annotated[
+        int, typer.Option(metavar="SECONDS", help="How long a dynamic node may idle.")
+    ] = 300,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite files that render did not write, too.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write slurm.conf.d/, gres.conf and slurm-hooks.conf for a cluster file.
+
+    Your slurm.conf stays as it is: add the Include lines that are printed. A file that render
+    did not write, or that was edited since, is never overwritten without --force, and then
+    nothing is written at all.
+
+    Example:
+
+        slurm-hooks render /etc/slurm-hooks/cluster_config.json --output /etc/slurm
+    """
+    from slurm_hooks.cluster.machine_types import catalogue_beside
+    from slurm_hooks.slurm.render import RenderError, RenderOptions, parse_slurm_version
+    from slurm_hooks.slurm.render import render as render_cluster
+
+    cluster = load_or_refuse(file, cluster_id, as_json)
+    try:
+        options = RenderOptions(
+            slurm_version=parse_slurm_version(slurm_version or _installed_version()),
+            programs_directory=programs_directory,
+            cluster_config=cluster_config,
+            suspend_time_seconds=suspend_time,
+            catalogue=catalogue_beside(file),
+        )
+        texts = render_cluster(cluster, options)
+    except RenderError as error:
+        refuse(str(error), "see slurm-hooks render --help")
+    _report(output, _write_or_refuse(output, texts, force), as_json)
+
+
+def _installed_version() -> str:
+    try:
+        answer = subprocess.run(
+            ["scontrol", "--version"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=VERSION_DEADLINE_SECONDS,
+        )
+    except (OSError, subprocess.SubprocessError):
+        refuse("no Slurm of this machine tells its version", "pass --slurm-version, such as 24.11")
+    return answer.stdout
+
+
+def _write_or_refuse(output: Path, texts: dict[str, str], force: bool) -> dict[str, FileState]:
+    try:
+        return write_files(output, texts, force)
+    except ForeignFiles as error:
+        listed = ", ".join(str(output / name) for name in error.names)
+        refuse(f"not written by render, or edited since: {listed}", "move them, or pass --force")
+    except OSError as error:
+        refuse(f"{error.filename or output}: {error.strerror}", "check the directory")
+
+
+def _report(output: Path, states: dict[str, FileState], as_json: bool) -> None:
+    from slurm_hooks.slurm.render import include_lines
+
+    if as_json:
+        answer = {"directory": str(output), "files": states, "includes": include_lines()}
+        typer.echo(json.dumps(answer, indent=2))
+        return
+    for name, state in states.items():
+        typer.echo(f"{state:9}  {printable(str(output / name))}")
+    typer.echo("\nAdd to slurm.conf, if they are not there:")
+    for line in include_lines():
+        typer.echo(f"  {line}")

@@ -1,8 +1,8 @@
-"""The configuration files of a box: Slurm's own, the rendered ones and the controller's settings.
+"""The configuration files of a box: slurm.conf, the rendered files and the controller's settings.
 
-slurm.conf here holds what one machine needs; all that concerns the cluster comes from the
-renderer, as on a real controller. Facts: one machine acts as many nodes only with `-N`, with
-overridden hardware and without cgroups.
+slurm.conf holds what one machine and one user need; all that concerns the cluster comes from the
+renderer, as on a real controller. Facts: one machine is many nodes only with `slurmd -N`, with
+hardware that need not be there, without cgroups; from 24.11 on those must be switched off.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import pwd
 import secrets
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,10 +21,19 @@ from slurm_hooks.cluster.load import load_cluster
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.sandbox.box.daemons import find_program
 from slurm_hooks.sandbox.box.layout import BoxError, Layout
-from slurm_hooks.sandbox.box.state import BoxState, Ports
+from slurm_hooks.sandbox.box.state import BoxState
+from slurm_hooks.slurm.render import (
+    RenderError,
+    RenderOptions,
+    include_lines,
+    parse_slurm_version,
+    render,
+)
 
 _MUNGE_KEY_BYTES = 128
 _MOST_GPUS = 16
+_VERSION_SECONDS = 10.0
+_RENDERED_DEVICES = "File=/dev/nvidia"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,9 @@ class BoxOptions:
     with_daemon: bool = True
     suspend_time_seconds: int = 15
     suspend_timeout_seconds: int = 10
-    resume_timeout_seconds: int = 300
+    resume_timeout_seconds: int = 600
+    requeue_delay_seconds: int = 5
+    scheduler_interval_seconds: int = 5
     pass_interval_seconds: int = 2
     capacity: int | None = None
     latency: Mapping[str, float] = field(default_factory=dict)
@@ -59,15 +71,18 @@ def read_cluster(path: Path) -> Cluster:
 def write_configuration(
     state: BoxState, cluster: Cluster, cluster_file: Path, options: BoxOptions
 ) -> None:
-    """Write every configuration file of the box."""
+    """Write every configuration file of the box. Raises BoxError when it cannot be rendered."""
     layout = Layout(state.directory)
     write_private(layout.munge_key, secrets.token_bytes(_MUNGE_KEY_BYTES))
     layout.cluster_file.write_bytes(cluster_file.read_bytes())
-    layout.settings.write_text(_settings(state, cluster, options), encoding="utf-8")
-    layout.slurm_conf.write_text(_slurm_conf(layout, state.ports, options), encoding="utf-8")
-    (layout.directory / "gres.conf").write_text(
-        f"NodeName=flexvm-a3u-[0-1] Name=gpu File={layout.devices}/nvidia[0-7]\n"
-    )
+    for name, text in _rendered(state, cluster, options).items():
+        (layout.directory / name).write_text(text, encoding="utf-8")
+    with layout.settings.open("a", encoding="utf-8") as file:
+        file.write(_more_settings(options))
+    layout.slurm_conf.write_text(_slurm_conf(state), encoding="utf-8")
+    if _slurm_version() >= (24, 11):
+        cgroup_conf = layout.directory / "cgroup.conf"
+        cgroup_conf.write_text("CgroupPlugin=disabled\n", encoding="utf-8")
     _write_programs(layout, state.python)
     _make_devices(layout)
 
@@ -78,21 +93,90 @@ def write_private(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
-def _settings(state: BoxState, cluster: Cluster, options: BoxOptions) -> str:
+def _slurm_version() -> tuple[int, int]:
+    answer = subprocess.run(
+        (find_program("slurmctld"), "-V"),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_VERSION_SECONDS,
+        check=False,
+    )
+    try:
+        return parse_slurm_version(answer.stdout)
+    except RenderError as error:
+        raise BoxError(str(error)) from None
+
+
+def _rendered(state: BoxState, cluster: Cluster, options: BoxOptions) -> dict[str, str]:
     layout = Layout(state.directory)
-    values = {
-        "ClusterConfig": layout.cluster_file,
-        "ClusterId": cluster.cluster_id,
-        "Project": cluster.project,
-        "SpoolDir": layout.hooks_spool,
-        "LogFile": layout.log("slurm-hooks"),
-        "LogLevel": "DEBUG",
-        "ApiEndpoint": f"http://127.0.0.1:{state.ports.emulator}",
-        "ApiCredentials": "anonymous",
-        "SlurmBinDir": Path(find_program("scontrol")).parent,
-        "PassIntervalSeconds": options.pass_interval_seconds,
-    }
-    return "".join(f"{key}={value}\n" for key, value in values.items())
+    try:
+        texts = render(
+            cluster,
+            RenderOptions(
+                slurm_version=_slurm_version(),
+                programs_directory=str(layout.programs),
+                one_machine_first_port=state.ports.first_node,
+                suspend_time_seconds=options.suspend_time_seconds,
+                suspend_timeout_seconds=options.suspend_timeout_seconds,
+                resume_timeout_seconds=options.resume_timeout_seconds,
+                requeue_delay_seconds=options.requeue_delay_seconds,
+                scheduler_interval_seconds=options.scheduler_interval_seconds,
+                munge_socket=str(layout.munge_socket),
+                spool_directory=str(layout.hooks_spool),
+                log_file=str(layout.log("slurm-hooks")),
+                api_endpoint=f"http://127.0.0.1:{state.ports.emulator}",
+                api_credentials="anonymous",
+                cluster_config=str(layout.cluster_file),
+            ),
+        )
+    except RenderError as error:
+        raise BoxError(str(error)) from None
+    devices = f"File={layout.devices}/nvidia"
+    return {name: text.replace(_RENDERED_DEVICES, devices) for name, text in texts.items()}
+
+
+def _more_settings(options: BoxOptions) -> str:
+    return (
+        "\nLogLevel=DEBUG\n"
+        f"SlurmBinDir={Path(find_program('scontrol')).parent}\n"
+        f"PassIntervalSeconds={options.pass_interval_seconds}\n"
+    )
+
+
+def _slurm_conf(state: BoxState) -> str:
+    layout = Layout(state.directory)
+    user = pwd.getpwuid(os.getuid()).pw_name
+    includes = "\n".join(include_lines())
+    return f"""\
+ClusterName=box
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort={state.ports.slurmctld}
+CommunicationParameters=NoCtldInAddrAny
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+CredType=cred/munge
+StateSaveLocation={layout.slurmctld_state}
+SlurmctldPidFile={layout.slurmctld_state}/slurmctld.pid
+SlurmctldLogFile={layout.log("slurmctld")}
+SlurmctldDebug=verbose
+SlurmctldSyslogDebug=quiet
+DebugFlags=Power
+SlurmdSpoolDir={layout.node_spools}/%n
+SlurmdPidFile={layout.node_spools}/%n/slurmd.pid
+SlurmdLogFile={layout.logs}/%n.log
+SlurmdSyslogDebug=quiet
+SlurmdTimeout=30
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+MpiDefault=none
+MailProg=/bin/true
+{includes}
+"""
 
 
 def _write_programs(layout: Layout, python: str) -> None:
@@ -110,56 +194,6 @@ def _write_programs(layout: Layout, python: str) -> None:
 
 
 def _make_devices(layout: Layout) -> None:
-    """GPUs without hardware: slurmd ignores GPUs whose device files it cannot see."""
+    """GPUs without hardware: slurmd takes no GPU without a device file that exists."""
     for index in range(_MOST_GPUS):
         (layout.devices / f"nvidia{index}").symlink_to("/dev/null")
-
-
-def _slurm_conf(layout: Layout, ports: Ports, options: BoxOptions) -> str:
-    user = pwd.getpwuid(os.getuid()).pw_name
-    return f"""\
-ClusterName=box
-SlurmctldHost=localhost(127.0.0.1)
-SlurmctldPort={ports.slurmctld}
-SlurmUser={user}
-SlurmdUser={user}
-AuthType=auth/munge
-CredType=cred/munge
-AuthInfo=socket={layout.munge_socket},cred_expire=5
-CommunicationParameters=NoCtldInAddrAny
-StateSaveLocation={layout.slurmctld_state}
-SlurmctldPidFile={layout.slurmctld_state}/slurmctld.pid
-SlurmctldLogFile={layout.log("slurmctld")}
-SlurmctldDebug=verbose
-MailProg=/bin/true
-SlurmctldSyslogDebug=quiet
-DebugFlags=Power
-SlurmdSpoolDir={layout.node_spools}/%n
-SlurmdPidFile={layout.node_spools}/%n/slurmd.pid
-SlurmdLogFile={layout.logs}/%n.log
-SlurmdSyslogDebug=quiet
-SlurmdParameters=config_overrides
-MpiDefault=none
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-JobCompType=jobcomp/none
-SelectType=select/cons_tres
-SlurmdTimeout=30
-ReturnToService=2
-TreeWidth=65533
-GresTypes=gpu
-SlurmctldParameters=idle_on_node_suspend,cloud_reg_addrs,power_save_interval=1
-PrivateData=cloud
-SuspendTime={options.suspend_time_seconds}
-SuspendTimeout={options.suspend_timeout_seconds}
-ResumeTimeout={options.resume_timeout_seconds}
-ResumeRate=0
-SuspendRate=0
-ResumeProgram={layout.programs}/slurm-hooks-resume
-SuspendProgram={layout.programs}/slurm-hooks-suspend
-NodeName=flexvm-a3u-[0-1] NodeHostName=localhost NodeAddr=127.0.0.1 Gres=gpu:8 \\
-  Port={ports.first_node}-{ports.first_node + 1} CPUs=224 RealMemory=2900000 State=CLOUD
-PartitionName=a3u Nodes=flexvm-a3u-[0-1] Default=YES
-"""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Annotated
@@ -74,9 +76,11 @@ def render(
 
 
 def _installed_version() -> str:
+    # slurmctld tells it without a configuration, which the other commands need
+    slurmctld = shutil.which("slurmctld", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     try:
         answer = subprocess.run(
-            ["scontrol", "--version"],
+            [slurmctld or "slurmctld", "-V"],
             capture_output=True,
             text=True,
             check=True,

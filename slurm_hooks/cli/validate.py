@@ -70,26 +70,20 @@ def _table(cluster: Cluster) -> Table:
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in ("pool", "machine type", "model", "nodes", "static", "zone", "partitions"):
-        table.add_column(heading)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for heading in ("pool", "machine type", "model", "life", "nodes", "zone", "partitions"):
+        table.add_column(heading, overflow="fold")
     for pool in cluster.pools.values():
         table.add_row(
             pool.pool_id,
             pool.machine_type,
-            _model(pool),
-            str(pool.max_node_count),
-            str(pool.min_node_count),
+            str(pool.provisioning_model),
+            "" if pool.run_duration_seconds is None else f"{pool.run_duration_seconds}s",
+            f"{pool.min_node_count} to {pool.max_node_count}",
             ", ".join(pool.zones),
             "login" if pool.is_login else ", ".join(_partitions_of(cluster, pool)) or "none",
         )
     return table
-
-
-def _model(pool: NodePool) -> str:
-    if pool.run_duration_seconds is None:
-        return str(pool.provisioning_model)
-    return f"{pool.provisioning_model} {pool.run_duration_seconds}s"
 
 
 def _partitions_of(cluster: Cluster, pool: NodePool) -> list[str]:

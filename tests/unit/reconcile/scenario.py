@@ -1,0 +1,107 @@
+"""Whole passes over a Slurm and a Compute Engine in memory, one small cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from slurm_hooks.cluster.topology import Cluster
+from slurm_hooks.compute.model import InstanceStatus, RequestReference, RequestState, ResizeRequest
+from slurm_hooks.reconcile.actions import Plan
+from slurm_hooks.reconcile.passes import Passes
+from slurm_hooks.reconcile.resume_calls import CallsDirectory
+from slurm_hooks.slurm.hostlist import expand
+from slurm_hooks.slurm.model import BaseState, NodeFlag, NodeState
+from tests.fakes.compute import FakeCompute
+from tests.fakes.slurm import FakeSlurm
+from tests.unit.reconcile.builders import CLUSTER
+
+MOST_PASSES = 30
+POWERED_DOWN_CLOUD = NodeState(BaseState.IDLE, frozenset({NodeFlag.CLOUD, NodeFlag.POWERED_DOWN}))
+
+
+@dataclass
+class Scenario:
+    """The two fakes and the controller between them. `restart` forgets all it remembers."""
+
+    spool: Path
+    cluster: Cluster = CLUSTER
+    slurm: FakeSlurm = field(default_factory=FakeSlurm)
+    compute: FakeCompute = field(default_factory=FakeCompute)
+
+    def __post_init__(self) -> None:
+        names = self.cluster.node_names("a3u")
+        self.slurm.add_nodes(names, partition="a3u", state=POWERED_DOWN_CLOUD)
+        self.restart()
+
+    def restart(self) -> None:
+        """A new controller process, as after kill -9."""
+        calls = CallsDirectory(self.spool, expand)
+        clock = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+        self.passes = Passes(self.cluster, self.slurm, self.compute, calls, lambda: clock)
+
+    def run(self) -> Plan:
+        """One pass."""
+        return self.passes.run()
+
+    def settle(self) -> int:
+        """Passes until nothing is to be done, slurmctld working in between; how many."""
+        for count in range(MOST_PASSES):
+            plan = self.run()
+            self.slurm.pass_power_thread()
+            if not plan.actions and not plan.unsettled:
+                return count
+        raise AssertionError(f"not settled after {MOST_PASSES} passes: {plan}")
+
+    def settle_with_vms(self) -> None:
+        """As `settle`, with VMs that come up, register and go away on their own."""
+        for _ in range(MOST_PASSES):
+            plan = self.run()
+            before = self.picture()
+            self.compute.state.step()
+            self.register_running()
+            self.slurm.pass_power_thread()
+            if not plan.actions and not plan.unsettled and before == self.picture():
+                return
+        raise AssertionError(f"not settled after {MOST_PASSES} passes: {plan}")
+
+    def register_running(self) -> None:
+        """slurmd of each VM that runs registers."""
+        running = [
+            name
+            for (_, name), vm in self.compute.state.instances.items()
+            if vm.status is InstanceStatus.RUNNING
+            and self.slurm.nodes[name].state.has(NodeFlag.POWERING_UP)
+        ]
+        self.slurm.register(running)
+
+    def grant_all(self) -> None:
+        """Capacity for every waiting request."""
+        for reference in self.waiting():
+            self.compute.state.grant(reference)
+
+    def waiting(self) -> list[RequestReference]:
+        """The requests that are active."""
+        return [r.reference for r in self.requests() if r.state.is_active]
+
+    def requests(self) -> list[ResizeRequest]:
+        """All resize requests that exist."""
+        return list(self.compute.state.requests.values())
+
+    def vm_names(self) -> list[str]:
+        """The names of all VMs, in order."""
+        return sorted(name for _, name in self.compute.state.instances)
+
+    def picture(self) -> tuple[object, ...]:
+        """All that a person would see of both systems."""
+        return (
+            {name: node.state for name, node in self.slurm.nodes.items()},
+            {job.job_id: job.state for job in self.slurm.jobs.values()},
+            {r.reference.name: r.state for r in self.requests()},
+            {key: vm.status for key, vm in self.compute.state.instances.items()},
+        )
+
+    def states(self) -> set[RequestState]:
+        """The states of all requests."""
+        return {request.state for request in self.requests()}

@@ -1,0 +1,56 @@
+"""Boxes for end-to-end tests: made on demand, and gone after the test whatever happened in it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slurm_hooks.sandbox.box.box import Box
+from slurm_hooks.sandbox.box.layout import Layout
+from tests.end_to_end.leftovers import processes_of
+
+_PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol")
+
+FAST_LATENCY = {
+    "operationSeconds": 0.1,
+    "groupInsertSeconds": 0.3,
+    "requestAcceptSeconds": 0.1,
+    "capacityCheckSeconds": 0.5,
+    "provisioningSeconds": 0.1,
+    "stagingSeconds": 0.2,
+    "stoppingSeconds": 0.5,
+    "groupDeleteSeconds": 0.3,
+}
+"""The emulator's latencies where a test is not about them."""
+
+
+@pytest.fixture
+def box_directory() -> Iterator[Path]:
+    """A place for a box, short enough for sockets; nothing of the box survives the test."""
+    path = ":".join(["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/bin"])
+    missing = [name for name in _PROGRAMS if shutil.which(name, path=path) is None]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+    parent = Path(tempfile.mkdtemp(prefix="box-", dir="/tmp"))
+    directory = parent / "b"
+    try:
+        yield directory
+    finally:
+        Box(Layout(directory)).stop()
+        shutil.rmtree(parent)
+    assert processes_of(directory) == {}
+
+
+@pytest.fixture
+def start_box(box_directory: Path) -> Callable[..., Box]:
+    """`Box.start` in the test's directory with fast latencies; one box a test."""
+
+    def start(**options: Any) -> Box:
+        return Box.start(box_directory, **{"latency": FAST_LATENCY, **options})
+
+    return start

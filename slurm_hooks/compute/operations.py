@@ -11,8 +11,10 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import ErrorDetail, Operation, Scope, ScopeKind
 from slurm_hooks.compute.names import short_name, time_utc
+from slurm_hooks.compute.translate import UNREADABLE_ANSWER
 
 SERVICES = {
     ScopeKind.ZONE: "ZoneOperationsClient",
@@ -30,7 +32,12 @@ def request_uuid(request_id: str) -> str:
 
 
 def operation_from(message: Any, scope: Scope) -> Operation:
-    """An operation from its protobuf message; `scope` is where the call went."""
+    """An operation from its protobuf message; `scope` is where the call went.
+
+    Raises TRANSIENT for a message without a name: it could never be asked about again.
+    """
+    if not message.name:
+        raise ComputeError(ErrorKind.TRANSIENT, UNREADABLE_ANSWER, "an operation without name")
     status = message.http_error_status_code
     return Operation(
         name=message.name,

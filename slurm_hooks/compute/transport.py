@@ -28,12 +28,14 @@ class Transport:
 
     `api_endpoint` has a scheme, such as `http://127.0.0.1:8080`; empty is the public service.
     `credentials` is `default` (Application Default Credentials) or `anonymous`.
-    Not for several threads at once.
+    Not for several threads at once. Raises ValueError for other values.
     """
 
     def __init__(self, api_endpoint: str, credentials: str, policy: RetryPolicy) -> None:
         if credentials not in CREDENTIALS:
             raise ValueError(f"credentials must be one of {', '.join(CREDENTIALS)}")
+        if api_endpoint and not api_endpoint.startswith(("http://", "https://")):
+            raise ValueError(f"the API endpoint {api_endpoint!r} must start with http(s)://")
         self._api_endpoint = api_endpoint.rstrip("/")
         self._credentials_name = credentials
         self._policy = policy
@@ -58,7 +60,7 @@ class Transport:
             )
         if hasattr(answer, "pages"):
             answer = next(iter(answer.pages))
-        return type(answer).pb(answer)
+        return require_content(type(answer).pb(answer))
 
     def pages(self, service: str, method: str, request: dict[str, Any]) -> Iterator[Any]:
         """All pages of a list, each retried on its own. Raises ComputeError.
@@ -103,6 +105,17 @@ def _load_credentials(name: str) -> Any:
         return anonymous()
     credentials, _ = google.auth.default(scopes=SCOPES)
     return credentials
+
+
+def require_content(message: Any) -> Any:
+    """The message itself. Raises TRANSIENT when no field came.
+
+    `{}` and `[]` parse as any message, and would read as an empty list. The service sends at
+    least `kind`.
+    """
+    if not message.ListFields():
+        raise ComputeError(ErrorKind.TRANSIENT, UNREADABLE_ANSWER, "the answer is empty", 200)
+    return message
 
 
 def require_complete(part: Any) -> None:

@@ -102,11 +102,14 @@ class Box:
             start_box(state, options, progress)
             if release:
                 supervision.request_release(box.layout)
-        except BaseException as error:
+        except BoxError as error:
             tails = log_tails(box.layout)
             box.stop(keep_logs=True)
-            if isinstance(error, BoxError):
-                raise BoxError(f"{error}\nThe logs are in {box.logs}.\n{tails}") from error
+            raise BoxError(f"{error}\nThe logs are in {box.logs}.\n{tails}") from error
+        except BaseException:
+            progress("taking the box down")
+            box.stop(keep_logs=True)
+            progress(f"the logs are in {box.logs}")
             raise
         return box
 

@@ -17,7 +17,12 @@ from slurm_hooks.sandbox.box.configuration import (
     write_configuration,
 )
 from slurm_hooks.sandbox.box.daemons import box_environment, find_program, require_programs
-from slurm_hooks.sandbox.box.layout import BoxError, Layout, claim_directory
+from slurm_hooks.sandbox.box.layout import (
+    BoxError,
+    Layout,
+    claim_directory,
+    remove_directory,
+)
 from slurm_hooks.sandbox.box.ports import free_port_block
 from slurm_hooks.sandbox.box.state import BoxState, DaemonName, Ports, read_state, write_state
 from slurm_hooks.sandbox.box.waiting import wait_until
@@ -51,9 +56,13 @@ def prepare(
         project=cluster.project,
         with_daemon=options.with_daemon,
     )
-    write_state(state)
-    layout.create()
-    write_configuration(state, cluster, cluster_file, options)
+    try:
+        write_state(state)
+        layout.create()
+        write_configuration(state, cluster, cluster_file, options)
+    except BaseException:
+        remove_directory(layout, keep_logs=False)
+        raise
     return state
 
 

@@ -45,17 +45,17 @@ def tell(directory: Path | None, cluster_file: Path | None) -> bool:
         directory or demo_directory(), cluster_file, options=options, progress=narrator.say
     )
     results = [Result("a cluster in a box", Outcome.HAPPENED, time.monotonic() - started)]
-    everything_happened = False
+    keep_logs = False
     try:
         witness = Witness(box, tuple(dynamic[:_MOST_NODES]))
         results += _follow(Story(witness, cluster, pool).steps(), narrator)
-        everything_happened = all(r.outcome is Outcome.HAPPENED for r in results)
         narrator.table(results)
+        keep_logs = any(result.outcome is not Outcome.HAPPENED for result in results)
     finally:
         narrator.say("taking the box down")
-        box.stop(keep_logs=not everything_happened)
+        box.stop(keep_logs=keep_logs)
     _conclude(narrator, results, box)
-    return everything_happened
+    return not keep_logs
 
 
 def _follow(steps: Sequence[Step], narrator: Narrator) -> Iterator[Result]:

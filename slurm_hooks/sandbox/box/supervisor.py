@@ -65,18 +65,20 @@ class Supervisor:
         selector.register(wakeup_read, selectors.EVENT_READ)
         selector.register(listener, selectors.EVENT_READ)
         self._update(supervisor=processes.identify_self())
-        while not self._stopping:
-            for key, _ in selector.select():
-                if key.fileobj is wakeup_read:
-                    wakeup_read.recv(4096)
-                    self._reap()
-                elif key.fileobj is listener:
-                    self._serve(listener, selector, owner)
-                else:
-                    _LOG.warning("the command that made the box is gone: taking the box down")
-                    self._stopping = True
-        listener.close()
-        self._take_down()
+        try:
+            while not self._stopping:
+                for key, _ in selector.select():
+                    if key.fileobj is wakeup_read:
+                        wakeup_read.recv(4096)
+                        self._reap()
+                    elif key.fileobj is listener:
+                        self._serve(listener, selector, owner)
+                    else:
+                        _LOG.warning("the command that made the box is gone")
+                        self._stopping = True
+        finally:
+            listener.close()
+            self._take_down()
 
     def stop(self, *_: object) -> None:
         """Signal handler: end the loop, and with it the box."""

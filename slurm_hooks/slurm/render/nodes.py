@@ -111,10 +111,9 @@ def gres_lines(cluster: Cluster, options: RenderOptions) -> tuple[Line, ...]:
     for pool in compute_pools(cluster):
         if pool.accelerator_count:
             last = pool.accelerator_count - 1
-            devices = f"File={hostlist('/dev/nvidia', 0, last)}"
-            where = devices if options.gpu_device_files else f"Count={pool.accelerator_count}"
+            devices = hostlist(options.gpu_device_prefix, 0, last)
             names = pool_hostlist(cluster, pool)
-            text = f"NodeName={names} Name=gpu Type={gres_type(pool)} {where}"
+            text = f"NodeName={names} Name=gpu Type={gres_type(pool)} File={devices}"
             lines.append(
                 Line(text, (f"{pool.accelerator_count} GPUs of each {pool.machine_type}.",))
             )

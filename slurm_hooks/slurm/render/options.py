@@ -16,6 +16,13 @@ MAXIMUM_TIMEOUT_SECONDS = 65_534
 """Slurm keeps timeouts in 16 bits, and from 25.05 on reads 65535 as INFINITE."""
 
 _SAFE_PATH = re.compile(r"/[A-Za-z0-9._/@%+-]*")
+_PATHS = (
+    "programs_directory",
+    "gpu_device_prefix",
+    "spool_directory",
+    "log_file",
+    "cluster_config",
+)
 _SAFE_TEXT = re.compile(r"[^\s#]*")
 
 
@@ -38,7 +45,9 @@ def parse_slurm_version(text: str) -> SlurmVersion:
 class RenderOptions:
     """Options of `render`. Raises RenderError for values that Slurm would misread.
 
-    `gpu_device_files` False writes GPU counts without device files, for machines that have none.
+    GPU number I is the device `gpu_device_prefix` with I behind it. slurmd discards a GPU without
+    a device (measured on 22.05), so a machine that has none needs stand-ins, such as links to
+    /dev/null under another prefix.
     `one_machine_first_port` puts every node on this machine, each slurmd on a port of its own
     from there upward. `munge_socket` is a munged other than the system's. `requeue_delay_seconds`
     is how long a job that lost its nodes waits before it may start again.
@@ -46,7 +55,7 @@ class RenderOptions:
 
     slurm_version: SlurmVersion
     programs_directory: str = "/usr/bin"
-    gpu_device_files: bool = True
+    gpu_device_prefix: str = "/dev/nvidia"
     one_machine_first_port: int | None = None
     suspend_time_seconds: int = 300
     suspend_timeout_seconds: int = 180
@@ -65,7 +74,7 @@ class RenderOptions:
     def __post_init__(self) -> None:
         if self.slurm_version < OLDEST_VERSION:
             raise RenderError("slurm_version must be 22.05 or newer")
-        for name in ("programs_directory", "spool_directory", "log_file", "cluster_config"):
+        for name in _PATHS:
             if not _SAFE_PATH.fullmatch(getattr(self, name)):
                 raise RenderError(f"{name} must be an absolute path without blanks")
         if self.munge_socket and not _SAFE_PATH.fullmatch(self.munge_socket):

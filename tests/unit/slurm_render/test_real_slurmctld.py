@@ -46,7 +46,6 @@ def example(tmp_path: Path) -> Iterator[ScratchSlurmctld]:
     options = RenderOptions(
         slurm_version=installed_version(),
         programs_directory=programs_in(tmp_path / "programs"),
-        gpu_device_files=False,
         one_machine_first_port=27_001,
     )
     with scratch_slurmctld(tmp_path, render(load_cluster(EXAMPLE), options)) as controller:

@@ -10,13 +10,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from slurm_hooks.cluster.topology import Cluster, NodePool
-from slurm_hooks.compute.model import ComputeSnapshot, RequestState, Scope, ScopeKind
+from slurm_hooks.compute.model import (
+    ComputeSnapshot,
+    GroupSpecification,
+    RequestState,
+    Scope,
+    ScopeKind,
+)
 from slurm_hooks.reconcile.actions import Action, DeleteRequest, InsertGroup, InsertRequest
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import VmPhase
 from slurm_hooks.reconcile.plan_nodes import failed_start, is_missing_twice, is_powering_up
 from slurm_hooks.reconcile.snapshot import Failure, Memory
-from slurm_hooks.reconcile.specifications import group_of, request_of, template_of
+from slurm_hooks.reconcile.specifications import group_of, is_served, request_of, template_of
 from slurm_hooks.reconcile.views import MarkedRequest, NodeView, World
 from slurm_hooks.slurm.model import Job
 
@@ -57,8 +63,11 @@ def plan_requests(
     awaiting: set[str] = set()
     failures: dict[str, Failure] = {}
     taken = _taken_names(world)
+    groups = {
+        pool.pool_id: group_of(cluster, pool) for pool in cluster.pools.values() if is_served(pool)
+    }
     for gang in _ready_gangs(world, memory):
-        action = _next_action(cluster, gang, compute, taken)
+        action = _next_action(cluster, gang, groups[gang.pool.pool_id], compute, taken)
         failure = memory.failures.get(action.subject)
         if failure is not None:
             failures.update(dict.fromkeys(gang.nodes, failure))
@@ -80,14 +89,17 @@ def finished_requests(world: World) -> Iterator[DeleteRequest]:
 
 
 def _next_action(
-    cluster: Cluster, gang: Gang, compute: ComputeSnapshot, taken: dict[object, set[str]]
+    cluster: Cluster,
+    gang: Gang,
+    group: GroupSpecification,
+    compute: ComputeSnapshot,
+    taken: dict[object, set[str]],
 ) -> InsertGroup | InsertRequest:
-    group = group_of(cluster, gang.pool)
     if group.reference not in compute.groups:
         template = template_of(cluster, gang.pool)
         return InsertGroup(gang.pool, template, Scope(ScopeKind.GLOBAL, ""), group)
     names = taken.get(group.reference, set())
-    request = request_of(cluster, gang.pool, gang.nodes, gang.job, names)
+    request = request_of(cluster, gang.pool, group.reference, gang.nodes, gang.job, names)
     return InsertRequest(request, gang.job.job_id if gang.job else None)
 
 

@@ -82,6 +82,7 @@ def group_of(cluster: Cluster, pool: NodePool) -> GroupSpecification:
 def request_of(
     cluster: Cluster,
     pool: NodePool,
+    group: GroupReference,
     nodes: Sequence[str],
     job: Job | None,
     taken_names: Collection[str],
@@ -90,7 +91,6 @@ def request_of(
 
     `taken_names` are the requests that the group already has: a name is never used twice.
     """
-    group = group_of(cluster, pool).reference
     digest = _digest("\n".join(sorted(nodes)), NODES_HASH_LENGTH)
     stem = f"job-{job.job_id}-{job.restarts}-{digest}" if job else f"node-{digest}"
     number = next(n for n in range(len(taken_names) + 1) if f"{stem}-{n}" not in taken_names)

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -22,8 +22,15 @@ import typer
 from slurm_hooks import settings
 from slurm_hooks.history.log import configure, log_event
 from slurm_hooks.reconcile import assembly
+from slurm_hooks.reconcile.actions import Plan
 from slurm_hooks.reconcile.bell import Bell
-from slurm_hooks.reconcile.locks import Locked, next_runner, sole_runner
+from slurm_hooks.reconcile.locks import (
+    Locked,
+    daemon_is_there,
+    daemon_runner,
+    next_runner,
+    sole_runner,
+)
 from slurm_hooks.reconcile.passes import Passes, delay_after
 from slurm_hooks.reconcile.report import plan_as_json, plan_as_text
 from slurm_hooks.reconcile.service_manager import notify
@@ -76,7 +83,7 @@ def serve(controller: assembly.Controller) -> None:
                 stop.reload.clear()
                 controller = _reloaded(controller)
             bell.rung.clear()
-            plan = controller.passes.run()
+            plan = _guarded_pass(controller.passes)
             notify("WATCHDOG=1")
             delay = delay_after(plan, delay, controller.interval_seconds)
             _wait(controller.passes, bell, delay)
@@ -85,14 +92,26 @@ def serve(controller: assembly.Controller) -> None:
         log_event(LOG, logging.INFO, "stopped")
 
 
-def run_until_settled(passes: Passes, stop: Stop, limit_seconds: float) -> bool:
+def _guarded_pass(passes: Passes) -> Plan:
+    """One pass. A defect of ours costs the pass and is logged in full, not the daemon's life."""
+    try:
+        return passes.run()
+    except Exception:
+        LOG.exception("pass failed by a defect of slurm-hooks, please report it")
+        return Plan()
+
+
+def run_until_settled(
+    passes: Passes, stop: Stop, gives_way: Callable[[], bool], limit_seconds: float
+) -> bool:
     """Run passes until nothing of ours is on its way; whether that came within the limit.
 
-    A request that waits for capacity counts as settled: its VMs come without us.
+    A request that waits for capacity counts as settled: its VMs come without us. Ends early
+    when `gives_way` says that somebody else goes on from here.
     """
     end = time.monotonic() + limit_seconds
     delay = 0.0
-    while not stop.requested.is_set():
+    while not stop.requested.is_set() and not gives_way():
         plan = passes.run()
         if not plan.unsettled and not plan.actions and not passes.has_operations:
             return True
@@ -170,13 +189,13 @@ def command(
         if until_settled:
             _one_shot(path, spool_directory)
             return
-        with sole_runner(spool_directory):
-            controller = assembly.assemble(path)
-            if once:
-                controller.passes.run()
-            else:
-                assembly.serve_metrics(values)
-                serve(controller)
+        if once:
+            with sole_runner(spool_directory):
+                assembly.assemble(path).passes.run()
+            return
+        with daemon_runner(spool_directory):
+            assembly.serve_metrics(values)
+            serve(assembly.assemble(path))
 
 
 def _one_shot(settings_file: str, spool_directory: Path) -> None:
@@ -186,7 +205,12 @@ def _one_shot(settings_file: str, spool_directory: Path) -> None:
         with next_runner(spool_directory):
             controller = assembly.assemble(settings_file)
             log_event(LOG, logging.INFO, "one-shot pass started")
-            settled = run_until_settled(controller.passes, stop, ONE_SHOT_LIMIT_SECONDS)
+            settled = run_until_settled(
+                controller.passes,
+                stop,
+                lambda: daemon_is_there(spool_directory),
+                ONE_SHOT_LIMIT_SECONDS,
+            )
             log_event(LOG, logging.INFO, "one-shot pass ended", settled=settled)
     except Locked:
         log_event(LOG, logging.DEBUG, "another one-shot pass will see to it")

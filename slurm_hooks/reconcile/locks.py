@@ -1,4 +1,4 @@
-"""Who may run passes: one process at a time, and at most one that waits for its turn.
+"""Who may run passes: one process at a time, a daemon before a one-shot, one waiter at most.
 
 Locks are kernel locks on files of the spool, so a killed holder leaves none behind.
 """
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PASS_LOCK = "pass.lock"
+DAEMON_LOCK = "daemon.lock"
 WAITER_LOCK = "waiter.lock"
 
 
@@ -24,6 +25,28 @@ def sole_runner(spool_directory: Path) -> Iterator[None]:
     """Hold the right to run passes. Raises Locked at once if another process has it."""
     with _held(spool_directory / PASS_LOCK, wait=False):
         yield
+
+
+@contextlib.contextmanager
+def daemon_runner(spool_directory: Path) -> Iterator[None]:
+    """Be the one daemon, and hold the right to run passes once a one-shot has given way.
+
+    Raises Locked at once if there is another daemon.
+    """
+    with (
+        _held(spool_directory / DAEMON_LOCK, wait=False),
+        _held(spool_directory / PASS_LOCK, wait=True),
+    ):
+        yield
+
+
+def daemon_is_there(spool_directory: Path) -> bool:
+    """Whether a daemon runs or waits for its turn; a one-shot then gives way to it."""
+    try:
+        with _held(spool_directory / DAEMON_LOCK, wait=False):
+            return False
+    except Locked:
+        return True
 
 
 @contextlib.contextmanager

@@ -11,7 +11,13 @@ import pytest
 
 from slurm_hooks.programs import spool
 from slurm_hooks.reconcile.bell import Bell
-from slurm_hooks.reconcile.locks import Locked, next_runner, sole_runner
+from slurm_hooks.reconcile.locks import (
+    Locked,
+    daemon_is_there,
+    daemon_runner,
+    next_runner,
+    sole_runner,
+)
 from tests.waiting import wait_until
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -75,6 +81,28 @@ def hold_for_ever(directory: Path, holding: Event) -> None:
     with sole_runner(directory):
         holding.set()
         signal.pause()
+
+
+def be_the_daemon(directory: Path, ran: Event) -> None:
+    with daemon_runner(directory):
+        ran.set()
+
+
+def test_daemon_is_seen_while_it_waits_for_a_one_shot_to_give_way(tmp_path: Path) -> None:
+    ran = SPAWN.Event()
+    daemon = SPAWN.Process(target=be_the_daemon, args=(tmp_path, ran))
+    with next_runner(tmp_path):
+        assert not daemon_is_there(tmp_path)
+        daemon.start()
+        wait_until("the daemon to wait", lambda: daemon_is_there(tmp_path), DEADLINE_SECONDS)
+        assert not ran.is_set()
+    assert ran.wait(DEADLINE_SECONDS)
+    daemon.join(DEADLINE_SECONDS)
+
+
+def test_second_daemon_is_refused_at_once(tmp_path: Path) -> None:
+    with daemon_runner(tmp_path), pytest.raises(Locked), daemon_runner(tmp_path):
+        pass
 
 
 def test_bell_answers_and_survives_callers_that_hang_up(tmp_path: Path) -> None:

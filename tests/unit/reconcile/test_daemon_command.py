@@ -1,0 +1,85 @@
+"""slurm-hooksd as a command: a user's mistake gets one line that says what to do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from slurm_hooks.reconcile.locks import daemon_runner
+
+DAEMON = Path(sys.executable).parent / "slurm-hooksd"
+EXAMPLE = Path(__file__).resolve().parents[3] / "etc" / "slurm-hooks" / "cluster_config.json"
+
+
+def run(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {"SLURM_CONF": str(directory / "slurm.conf"), "PATH": os.defpath}
+    return subprocess.run(
+        [str(DAEMON), *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def write_settings(directory: Path, **more: str) -> None:
+    values = {
+        "SpoolDir": str(directory / "spool"),
+        "LogFile": str(directory / "log"),
+        "ClusterConfig": str(EXAMPLE),
+        "ClusterId": "flexvm",
+        "ApiEndpoint": "http://127.0.0.1:9",
+        "ApiCredentials": "anonymous",
+        **more,
+    }
+    text = "".join(f"{key}={value}\n" for key, value in values.items())
+    (directory / "slurm-hooks.conf").write_text(text)
+
+
+def complaint(result: subprocess.CompletedProcess[str]) -> str:
+    assert result.returncode == 2, result.stderr
+    lines = result.stderr.splitlines()
+    assert "Traceback" not in result.stderr
+    return lines[-1]
+
+
+def test_missing_cluster_file_is_named(tmp_path: Path) -> None:
+    write_settings(tmp_path, ClusterConfig="/nonexistent/cluster.json")
+    assert "/nonexistent/cluster.json" in complaint(run(tmp_path, "--once", "--foreground"))
+
+
+def test_odd_interval_is_named_with_what_is_expected(tmp_path: Path) -> None:
+    write_settings(tmp_path, PassIntervalSeconds="soon")
+    assert "PassIntervalSeconds=soon" in complaint(run(tmp_path, "--once", "--foreground"))
+
+
+def test_unknown_setting_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "slurm-hooks.conf").write_text("# comment\n\nSpool=/x\n")
+    assert "slurm-hooks.conf:3" in complaint(run(tmp_path, "--once"))
+
+
+def test_spool_that_others_may_write_is_refused(tmp_path: Path) -> None:
+    write_settings(tmp_path)
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    spool.chmod(0o777)
+    assert "chmod 0700" in complaint(run(tmp_path, "--once", "--foreground"))
+
+
+def test_second_daemon_is_refused(tmp_path: Path) -> None:
+    write_settings(tmp_path)
+    spool = tmp_path / "spool"
+    spool.mkdir(mode=0o700)
+    with daemon_runner(spool):
+        assert "another slurm-hooksd" in complaint(run(tmp_path, "--foreground"))
+        assert "another slurm-hooksd" in complaint(run(tmp_path, "--once", "--foreground"))
+
+
+def test_help_teaches(tmp_path: Path) -> None:
+    result = run(tmp_path, "--help")
+    assert result.returncode == 0
+    for word in ("--once", "--dry-run", "--settings"):
+        assert word in result.stdout

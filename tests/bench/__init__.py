@@ -1,0 +1,1 @@
+"""Benchmarks: `make bench`. Ratios measured side by side in one run; nothing is asserted."""

@@ -1,0 +1,24 @@
+"""Run all benchmarks and print their tables."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from tests.bench import hooks, passes
+
+SIZES = (1_000, 10_000)
+
+
+def main() -> None:
+    """Measure hooks, then passes over both sizes."""
+    console = Console()
+    console.print(hooks.measure())
+    results = []
+    for nodes in SIZES:
+        console.print(f"filling the emulator with {nodes} VMs")
+        results.append(passes.measure(nodes))
+    console.print(passes.table(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The REST surface: routes, JSON shapes, paging and filters over the engine."""

@@ -1,0 +1,167 @@
+"""From an HTTP request to a handler and back: scope, parameters, body, replay, errors."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from slurm_hooks.sandbox.emulator import bodies
+from slurm_hooks.sandbox.emulator.http import shapes
+from slurm_hooks.sandbox.emulator.http.service import Service
+from slurm_hooks.sandbox.emulator.operations import Call
+from slurm_hooks.sandbox.emulator.places import GLOBAL, Scope, ScopeKind
+from slurm_hooks.sandbox.emulator.problems import (
+    ApiError,
+    Refusal,
+    condition_not_met,
+    invalid,
+    invalid_field,
+    not_found,
+    required,
+)
+from slurm_hooks.sandbox.emulator.records import Json, Operation
+from slurm_hooks.sandbox.emulator.resource_names import checked_request_id
+from slurm_hooks.sandbox.emulator.world import World
+
+_SYSTEM_PARAMETERS = frozenset(
+    {"alt", "$alt", "fields", "key", "prettyPrint", "quotaUser", "userIp", "$.xgafv", "trace"}
+)
+LIST_PARAMETERS = frozenset(
+    {"filter", "maxResults", "orderBy", "pageToken", "returnPartialSuccess"}
+)
+AGGREGATED_PARAMETERS = LIST_PARAMETERS | {"includeAllScopes", "serviceProjectNumber"}
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall:
+    """A checked call. `names` are the path's parameters, `body` holds no output-only member."""
+
+    scope: Scope
+    names: Mapping[str, str]
+    query: Mapping[str, str]
+    body: Json
+    call: Call
+
+
+Handler = Callable[[World, ApiCall], Json]
+Mutation = Callable[[World, ApiCall], Operation]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRoute:
+    """One method of the API. `path` follows the scope; `message` is the body's schema.
+
+    `rate_group` is the group of methods whose calls are counted together.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    message: str = ""
+    parameters: frozenset[str] = field(default_factory=frozenset)
+    rate_group: str = "reads"
+
+
+def begins(mutation: Mutation) -> Handler:
+    """A handler that answers with the operation that a mutation begins."""
+
+    def handler(world: World, call: ApiCall) -> Json:
+        return shapes.operation(world, mutation(world, call))
+
+    return handler
+
+
+def endpoint(
+    service: Service, route: ApiRoute, kind: ScopeKind
+) -> Callable[[Request], Awaitable[Response]]:
+    """The Starlette endpoint of a route in one kind of scope."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            if request.method == "GET" and service.world.latency.read_seconds:
+                await asyncio.sleep(service.world.latency.read_seconds)
+            payload = await request.body()
+            body = _perform(service, route, kind, request, payload)
+        except ApiError as error:
+            return error_answer(error)
+        return JSONResponse(body)
+
+    return answer
+
+
+def error_answer(error: ApiError) -> JSONResponse:
+    """The answer for a refused call."""
+    return JSONResponse(error.to_json(), error.status)
+
+
+def _perform(
+    service: Service, route: ApiRoute, kind: ScopeKind, request: Request, payload: bytes
+) -> Json:
+    service.advance()
+    world = service.world
+    scope = checked_scope(world, kind, request.path_params)
+    service.rate_limiter.check(world, route.rate_group)
+    query = _checked_query(route, request)
+    call = Call(
+        key=f"{request.method} {request.url.path}",
+        request_id=checked_request_id(query.get("requestId", "")),
+        user=f"emulator@{world.identifiers.project}.iam.gserviceaccount.com",
+    )
+    replay = world.replays.get(call.request_id) if call.request_id else None
+    if replay is not None:
+        if replay.call != call.key:
+            raise condition_not_met("The request ID was used for another request.")
+        return shapes.operation(world, replay.operation)
+    body = _checked_body(route, payload)
+    world.next_operation_failure = request.scope.get("operation_failure")
+    try:
+        return route.handler(world, ApiCall(scope, request.path_params, query, body, call))
+    finally:
+        world.next_operation_failure = None
+        service.touch()
+
+
+def checked_scope(world: World, kind: ScopeKind, names: Mapping[str, str]) -> Scope:
+    """The scope of a path. Raises ApiError 404 for another project, 400 for an unknown place."""
+    identifiers = world.identifiers
+    project = names["project"]
+    if project not in (identifiers.project, str(identifiers.project_number)):
+        raise not_found(f"projects/{project}")
+    if kind is ScopeKind.GLOBAL:
+        return GLOBAL
+    word = str(kind)[:-1]
+    scope = Scope(kind, names[word])
+    if not world.places.has(scope):
+        raise invalid_field(word, scope.name, f"Unknown {word}.")
+    return scope
+
+
+def _checked_query(route: ApiRoute, request: Request) -> dict[str, str]:
+    query = dict(request.query_params)
+    for name in query:
+        if name not in route.parameters and name not in _SYSTEM_PARAMETERS:
+            raise invalid_field(name, query[name], "Unknown query parameter.")
+    return query
+
+
+def _checked_body(route: ApiRoute, payload: bytes) -> Json:
+    if not route.message:
+        if payload.strip() not in (b"", b"{}"):
+            raise invalid("The method takes no body.")
+        return {}
+    if not payload.strip():
+        raise required("resource")
+    return bodies.checked(route.message, _parsed(payload))
+
+
+def _parsed(payload: bytes) -> Any:
+    try:
+        return json.loads(payload)
+    except ValueError as error:
+        raise ApiError(400, [Refusal(f"Parse Error: {error}", "parseError")]) from None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+from ClusterShell.NodeSet import NodeSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,6 +50,11 @@ def test_neighbours_survive_collapse_and_expand(names: list[str]) -> None:
     assert expand(collapse(names)) == names
 
 
+@given(st.lists(st.integers(0, 120).map(lambda number: f"c-{number}-{number % 7}"), min_size=1))
+def test_an_independent_reader_finds_the_same_set_of_names(names: list[str]) -> None:
+    assert set(NodeSet(collapse(names))) == set(names)
+
+
 @given(st.text(alphabet="n01[]-,{ \t", max_size=20))
 def test_any_text_is_a_hostlist_or_an_error(text: str) -> None:
     try:
@@ -66,8 +74,6 @@ def test_junk_text_is_unreadable_never_an_exception(text: str) -> None:
 
 @given(JSON)
 def test_junk_json_is_an_answer_error_or_unreadable_records(document: object) -> None:
-    import json
-
     for parse in (nodes_from_json, jobs_from_json):
         try:
             parse(json.dumps(document))

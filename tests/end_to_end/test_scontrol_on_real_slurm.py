@@ -1,0 +1,181 @@
+"""The scontrol client against real daemons of whatever Slurm is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from slurm_hooks.slurm.client import NodeUpdate, SlurmRefused, SlurmUnavailable
+from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag
+from slurm_hooks.slurm.scontrol import ScontrolClient
+from tests.slurm_daemons import PrivateSlurm, installed_version, require_slurm
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.slow
+
+ODD_TEXT = '"q" a=b State=IDLE [x] Comment=forged [u@2026-01-01T00:00:00] é; $(id) \\'
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateSlurm]:
+    require_slurm()
+    started = PrivateSlurm(tmp_path_factory.mktemp("slurm"))
+    try:
+        started.start()
+        yield started
+    finally:
+        started.stop()
+
+
+@pytest.fixture
+def client(cluster: PrivateSlurm) -> ScontrolClient:
+    return ScontrolClient(cluster.conf)
+
+
+def node(client: ScontrolClient, name: str) -> Node:
+    return client.read_nodes([name])[name]
+
+
+def job(client: ScontrolClient, job_id: int) -> Job:
+    return client.read().jobs[job_id]
+
+
+def wait_for_flag(client: ScontrolClient, name: str, flag: NodeFlag) -> None:
+    wait_until(f"{name} is {flag}", lambda: node(client, name).state.has(flag), 30)
+
+
+def test_fresh_cluster_is_read_whole(client: ScontrolClient, cluster: PrivateSlurm) -> None:
+    snapshot = client.read()
+    assert list(snapshot.nodes) == cluster.node_names
+    assert snapshot.partitions["cpu"].nodes == tuple(cluster.node_names)
+    assert snapshot.unreadable == ()
+    assert client.version() == installed_version()
+    controller = client.responding_controller()
+    assert controller is not None
+    assert controller.role == "primary"
+
+
+def test_job_wakes_its_nodes_and_runs_when_they_register(
+    client: ScontrolClient, cluster: PrivateSlurm
+) -> None:
+    names = cluster.node_names[:2]
+    job_id = cluster.submit("-w", ",".join(names), "-N2", "--time=90")
+    wait_for_flag(client, names[0], NodeFlag.POWERING_UP)
+    waiting = job(client, job_id)
+    assert waiting.state is JobState.CONFIGURING
+    assert waiting.nodes == tuple(names)
+    assert waiting.time_limit_seconds == 90 * 60
+    assert (waiting.batch, waiting.requeue, waiting.restarts) == (True, True, 0)
+    assert waiting.start_time_utc is not None
+    assert abs(waiting.start_time_utc - datetime.now(UTC)) < timedelta(minutes=1)
+
+    client.set_admin_comment(job_id, ODD_TEXT)
+    assert job(client, job_id).admin_comment == ODD_TEXT
+    client.set_admin_comment(job_id, "")
+    assert job(client, job_id).admin_comment == ""
+
+    # slurmctld ignores a registration whose boot time, in whole seconds, is before the wake-up.
+    awake_since = datetime.now(UTC)
+    wait_until("a later second", lambda: datetime.now(UTC) - awake_since > timedelta(seconds=2), 10)
+    for name in names:
+        cluster.start_slurmd(name)
+    # slurmctld looks for the nodes of configuring jobs every 30 seconds only.
+    wait_until("the job runs", lambda: job(client, job_id).state is JobState.RUNNING, 60)
+    up = node(client, names[0])
+    assert not up.state.has(NodeFlag.POWERING_UP, NodeFlag.NOT_RESPONDING)
+    assert up.boot_time_utc is not None
+    assert abs(up.boot_time_utc - datetime.now(UTC)) < timedelta(minutes=2)
+
+
+def test_job_whose_node_is_forced_down_is_requeued(
+    client: ScontrolClient, cluster: PrivateSlurm
+) -> None:
+    name = cluster.node_names[2]
+    job_id = cluster.submit("-w", name)
+    wait_for_flag(client, name, NodeFlag.POWERING_UP)
+    client.update_nodes([name], NodeUpdate.POWER_DOWN_FORCE, "STOCKOUT: none left")
+    requeued = job(client, job_id)
+    assert (requeued.state, requeued.nodes, requeued.restarts) == (JobState.PENDING, (), 1)
+    assert node(client, name).reason == "STOCKOUT: none left"
+    cluster.command("scancel", str(job_id))
+    assert not job(client, job_id).is_active
+    wait_for_flag(client, name, NodeFlag.POWERED_DOWN)
+
+
+def test_node_is_powered_up_and_down_by_hand(client: ScontrolClient, cluster: PrivateSlurm) -> None:
+    name = cluster.node_names[3]
+    client.update_nodes([name], NodeUpdate.POWER_UP)
+    wait_for_flag(client, name, NodeFlag.POWERING_UP)
+    client.update_nodes([name], NodeUpdate.POWER_DOWN_FORCE)
+    wait_for_flag(client, name, NodeFlag.POWERED_DOWN)
+    assert node(client, name).state.base is BaseState.IDLE
+
+
+def test_odd_reason_comes_back_whole_and_idle_takes_the_node_back(
+    client: ScontrolClient, cluster: PrivateSlurm
+) -> None:
+    name = cluster.node_names[3]
+    client.update_nodes([name], NodeUpdate.DRAIN, ODD_TEXT)
+    drained = node(client, name)
+    assert drained.reason == ODD_TEXT
+    assert drained.state.has(NodeFlag.DRAIN)
+    client.update_nodes([name], NodeUpdate.IDLE)
+    assert not node(client, name).state.has(NodeFlag.DRAIN, NodeFlag.NOT_RESPONDING)
+
+
+def test_reservation_is_read_in_utc(client: ScontrolClient, cluster: PrivateSlurm) -> None:
+    before = datetime.now(UTC)
+    answer = cluster.command(
+        "scontrol",
+        "create",
+        "reservation",
+        "reservationname=slurm-hooks-end",
+        "starttime=now+1hour",
+        "duration=10",
+        f"nodes={cluster.node_names[3]}",
+        "flags=maint,ignore_jobs",
+        "user=root",
+    )
+    assert answer.returncode == 0, answer.stderr
+    reservation = client.read().reservations["slurm-hooks-end"]
+    assert reservation.nodes == (cluster.node_names[3],)
+    assert {"MAINT", "IGNORE_JOBS"} <= reservation.flags
+    assert reservation.start_time_utc is not None
+    assert reservation.end_time_utc is not None
+    assert abs(reservation.start_time_utc - before - timedelta(hours=1)) < timedelta(minutes=1)
+    assert reservation.end_time_utc - reservation.start_time_utc == timedelta(minutes=10)
+
+
+def test_job_name_that_imitates_another_job_changes_nothing(
+    client: ScontrolClient, cluster: PrivateSlurm
+) -> None:
+    victim = cluster.submit("--hold")
+    name = f"x\nJobId={victim} JobName=y UserId=u(7) JobState=CANCELLED"
+    imitator = cluster.submit("--hold", "-J", name)
+    jobs = client.read().jobs
+    assert jobs[victim].state is JobState.PENDING
+    assert jobs[imitator].name == name
+
+
+def test_requests_that_slurmctld_refuses(client: ScontrolClient, cluster: PrivateSlurm) -> None:
+    with pytest.raises(SlurmRefused, match="Invalid node name"):
+        client.update_nodes(["demo-cpu-99"], NodeUpdate.DOWN, "x")
+    with pytest.raises(SlurmRefused, match="Invalid node state"):
+        client.update_nodes([cluster.node_names[3]], NodeUpdate.RESUME)
+    with pytest.raises(SlurmRefused, match="Invalid job id"):
+        client.set_admin_comment(999_999, "x")
+
+
+def test_no_controller_is_unavailable(cluster: PrivateSlurm, tmp_path: Path) -> None:
+    conf = tmp_path / "slurm.conf"
+    port = next(line for line in cluster.conf.read_text().splitlines() if "SlurmctldPort" in line)
+    conf.write_text(cluster.conf.read_text().replace(port, "SlurmctldPort=1"))
+    client = ScontrolClient(conf, write_timeout_seconds=2)
+    with pytest.raises(SlurmUnavailable):
+        client.read()
+    with pytest.raises(SlurmUnavailable):
+        client.update_nodes([cluster.node_names[3]], NodeUpdate.DOWN, "x")
+    assert client.responding_controller() is None

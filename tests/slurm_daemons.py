@@ -1,0 +1,175 @@
+"""A private slurmctld and slurmds of cloud nodes for tests, without munge and without root.
+
+Everything lies in one directory, listens on free ports of its own and ends with `stop`. The
+power-save programs do nothing: a test starts slurmds itself.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from slurm_hooks.slurm.versions import SlurmVersion
+from tests.waiting import wait_until
+
+DAEMONS_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+PROGRAMS = ("slurmctld", "slurmd", "scontrol", "sbatch")
+STOP_SECONDS = 10
+
+_CONF = """\
+ClusterName=demo
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort={controller_port}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/none
+CredType=cred/none
+StateSaveLocation={directory}/state
+SlurmdSpoolDir={directory}/spool.%n
+SlurmctldPidFile={directory}/slurmctld.pid
+SlurmdPidFile={directory}/slurmd.%n.pid
+SlurmctldLogFile={directory}/slurmctld.log
+SlurmdLogFile={directory}/slurmd.%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerParameters=bf_interval=2,sched_interval=2
+ReturnToService=2
+SlurmctldParameters=idle_on_node_suspend,power_save_interval=1{old_parameters}
+{old_settings}
+SuspendTime=3600
+SuspendTimeout=3
+ResumeTimeout=600
+ResumeRate=0
+SuspendRate=0
+ResumeProgram={directory}/nothing
+SuspendProgram={directory}/nothing
+PartitionName=cpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+class PrivateSlurm:
+    """One cluster `demo` with the cloud nodes `demo-cpu-0` and up, all powered down at first."""
+
+    def __init__(self, directory: Path, node_count: int = 4) -> None:
+        self.directory = directory
+        self.conf = directory / "slurm.conf"
+        self.node_names = [f"demo-cpu-{index}" for index in range(node_count)]
+        self._environment = {"SLURM_CONF": str(self.conf), "PATH": DAEMONS_PATH}
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        """Start slurmctld and wait until it answers."""
+        (self.directory / "state").mkdir()
+        program = self.directory / "nothing"
+        program.write_text("#!/bin/sh\nexit 0\n")
+        program.chmod(0o755)
+        self._write_conf()
+        self._start("slurmctld", "-D", "-c")
+        wait_until("slurmctld answers", self._answers, 20)
+
+    def start_slurmd(self, node: str) -> None:
+        """Start the slurmd of one node; with -b its boot time is now."""
+        self._start("slurmd", "-D", "-b", "-N", node)
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run one of Slurm's commands on this cluster, in the local time zone of Tokyo."""
+        return subprocess.run(
+            arguments,
+            env={**self._environment, "TZ": "Asia/Tokyo"},
+            cwd=self.directory,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+
+    def submit(self, *options: str) -> int:
+        """Submit a batch job that sleeps; its id."""
+        answer = self.command("sbatch", "--parsable", *options, "--wrap", "sleep 600")
+        assert answer.returncode == 0, answer.stderr
+        return int(answer.stdout)
+
+    def stop(self) -> None:
+        """End all daemons that were started."""
+        for process in reversed(self._processes):
+            process.terminate()
+        for process in self._processes:
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _answers(self) -> bool:
+        return self.command("scontrol", "ping").returncode == 0
+
+    def _start(self, *command: str) -> None:
+        with (self.directory / "daemons.out").open("ab") as output:
+            self._processes.append(
+                subprocess.Popen(
+                    command,
+                    env=self._environment,
+                    cwd=self.directory,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                )
+            )
+
+    def _write_conf(self) -> None:
+        controller_port, *node_ports = free_ports(1 + len(self.node_names))
+        version = installed_version()
+        is_old = version < SlurmVersion(23, 2)
+        text = _CONF.format(
+            directory=self.directory,
+            user=getpass.getuser(),
+            controller_port=controller_port,
+            old_parameters=",cloud_reg_addrs" if is_old else "",
+            old_settings="PrivateData=cloud\nTreeWidth=65533" if is_old else "",
+        )
+        nodes = [
+            f"NodeName={name} NodeHostName=localhost NodeAddr=127.0.0.1 Port={port}"
+            " CPUs=1 RealMemory=1 State=CLOUD\n"
+            for name, port in zip(self.node_names, node_ports, strict=True)
+        ]
+        self.conf.write_text(text + "".join(nodes))
+        if version >= SlurmVersion(24, 5):
+            (self.directory / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
+
+
+def require_slurm() -> None:
+    """Skip the test where Slurm's daemons are not installed."""
+    missing = [name for name in PROGRAMS if not shutil.which(name, path=DAEMONS_PATH)]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+
+
+def installed_version() -> SlurmVersion:
+    """The version of the installed slurmctld."""
+    answer = subprocess.run(
+        ["slurmctld", "-V"],
+        env={**os.environ, "PATH": DAEMONS_PATH},
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=True,
+    )
+    return SlurmVersion.parse(answer.stdout)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback address that nobody listened on a moment ago."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]

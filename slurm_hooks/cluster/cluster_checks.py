@@ -8,45 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from slurm_hooks.cluster import resource_names as names
 from slurm_hooks.cluster.errors import FieldError
 from slurm_hooks.cluster.fields import shown
 from slurm_hooks.cluster.machine_types import MachineCatalogue
+from slurm_hooks.cluster.parts import NEUTRAL, Parts
 from slurm_hooks.cluster.pool_checks import check_pool
 from slurm_hooks.cluster.spec import NodePoolSpec, SlurmSpec
 
 SLURM = "orchestrator_spec.slurm_spec"
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The parts of a file that could be read. Texts are empty where the file has none.
-
-    `pool_ids` has one entry per pool of the file, those that are otherwise wrong included, so
-    that references to them are not called dangling.
-    """
-
-    pools: tuple[tuple[int, NodePoolSpec], ...]
-    pool_ids: tuple[str, ...]
-    slurm: SlurmSpec | None
-    name: str
-    display_name: str
-    network: str
-    subnetwork: str
-    home_directory_storage: str
-
-    @property
-    def project(self) -> str:
-        """The project that the cluster lives in. A shared VPC's is another, so it comes last."""
-        return names.project_of(self.name, self.home_directory_storage, self.network)
-
-    def cluster_id(self, wanted: str) -> str:
-        """The id: as wanted, else the end of `name`, else `display_name` if it can be one."""
-        at_end = self.name.rpartition("/")[2]
-        fallback = self.display_name if names.CLUSTER_ID.fullmatch(self.display_name) else ""
-        return wanted or at_end or fallback
 
 
 def check_cluster(
@@ -54,14 +25,14 @@ def check_cluster(
 ) -> Iterator[FieldError]:
     """Every mistake between and inside the parts."""
     yield from _check_identity(parts, wanted_id)
+    yield from _check_service_account(parts)
     yield from _check_network(parts)
-    for index, pool in parts.pools:
+    for index, pool in enumerate(parts.pools):
         yield from check_pool(f"node_pools[{index}]", pool, catalogue)
         yield from _check_name_length(f"node_pools[{index}]", pool, parts.cluster_id(wanted_id))
     yield from _check_regions(parts)
     yield from _repeated("node_pools[{}].id", parts.pool_ids)
-    if parts.slurm is not None:
-        yield from _check_slurm(parts, parts.slurm)
+    yield from _check_slurm(parts, parts.slurm)
 
 
 def _check_identity(parts: Parts, wanted_id: str) -> Iterator[FieldError]:
@@ -81,6 +52,14 @@ def _check_identity(parts: Parts, wanted_id: str) -> Iterator[FieldError]:
         yield FieldError("name", "no field names the project", remedy)
 
 
+def _check_service_account(parts: Parts) -> Iterator[FieldError]:
+    account = parts.service_account
+    if account and not names.SERVICE_ACCOUNT.fullmatch(account):
+        problem = f"{shown(account)} is no service account"
+        remedy = "write its address, NAME@PROJECT.iam.gserviceaccount.com"
+        yield FieldError("runtime_spec.service_account", problem, remedy)
+
+
 def _check_network(parts: Parts) -> Iterator[FieldError]:
     if parts.network and not names.NETWORK.fullmatch(names.partial_url(parts.network)):
         remedy = "write a name, or projects/P/global/networks/NAME"
@@ -89,8 +68,8 @@ def _check_network(parts: Parts) -> Iterator[FieldError]:
         remedy = "write a name, or projects/P/regions/REGION/subnetworks/NAME"
         problem = f"{shown(parts.subnetwork)} is no subnetwork"
         yield FieldError("network.subnetwork", problem, remedy)
-    storage = parts.home_directory_storage
-    if storage and not names.STORAGE.fullmatch(storage):
+    storage = parts.slurm.home_directory_storage
+    if not names.STORAGE.fullmatch(storage):
         remedy = "write projects/P/locations/ZONE/instances/NAME"
         problem = f"{shown(storage)} is no Filestore instance"
         yield FieldError(f"{SLURM}.home_directory_storage", problem, remedy)
@@ -106,7 +85,8 @@ def _check_name_length(path: str, pool: NodePoolSpec, cluster_id: str) -> Iterat
 
 def _check_regions(parts: Parts) -> Iterator[FieldError]:
     places = [
-        (f"node_pools[{index}].zone", names.region_of(pool.zone)) for index, pool in parts.pools
+        (f"node_pools[{index}].zone", names.region_of(pool.zone))
+        for index, pool in enumerate(parts.pools)
     ]
     for path, pattern, text in (
         ("name", names.CLUSTER, parts.name),
@@ -127,16 +107,17 @@ def _region(pattern: re.Pattern[str], text: str) -> str:
 
 def _repeated(path: str, ids: Sequence[str]) -> Iterator[FieldError]:
     """Mistakes for ids that stood earlier in the list; `path` holds `{}` for the list's index."""
+    first: dict[str, int] = {}
     for index, text in enumerate(ids):
-        if text and text in ids[:index]:
-            problem = f"{shown(text)} stands in entry {ids.index(text)} too"
+        if first.setdefault(text, index) != index:
+            problem = f"{shown(text)} stands in entry {first[text]} too"
             yield FieldError(path.format(index), problem, "rename or remove one of them")
 
 
 def _check_slurm(parts: Parts, slurm: SlurmSpec) -> Iterator[FieldError]:
     partition_ids = tuple(partition.id for partition in slurm.partitions)
     yield from _repeated(f"{SLURM}.partitions[{{}}].id", partition_ids)
-    if slurm.default_partition_id and slurm.default_partition_id not in partition_ids:
+    if slurm.default_partition_id and _is_dangling(slurm.default_partition_id, partition_ids):
         path = f"{SLURM}.default_partition_id"
         yield _dangling(path, "partition", slurm.default_partition_id, partition_ids)
     for index, partition in enumerate(slurm.partitions):
@@ -155,7 +136,7 @@ def _check_pool_references(
     yield from _repeated(f"{path}.node_pool_ids[{{}}]", pool_ids)
     for index, pool_id in enumerate(pool_ids):
         place = f"{path}.node_pool_ids[{index}]"
-        if pool_id not in parts.pool_ids:
+        if _is_dangling(pool_id, parts.pool_ids):
             yield _dangling(place, "node pool", pool_id, parts.pool_ids)
         elif pool_id == slurm.login_node_pool_id:
             problem = f"{shown(pool_id)} is the login pool, which runs no jobs"
@@ -163,10 +144,10 @@ def _check_pool_references(
 
 
 def _check_login(parts: Parts, slurm: SlurmSpec) -> Iterator[FieldError]:
-    if slurm.login_node_pool_id not in parts.pool_ids:
+    if _is_dangling(slurm.login_node_pool_id, parts.pool_ids):
         path = f"{SLURM}.login_node_pool_id"
         yield _dangling(path, "node pool", slurm.login_node_pool_id, parts.pool_ids)
-    for index, pool in parts.pools:
+    for index, pool in enumerate(parts.pools):
         scaling = pool.scaling_spec
         if pool.id == slurm.login_node_pool_id and (
             scaling.min_node_count != scaling.max_node_count
@@ -176,6 +157,11 @@ def _check_login(parts: Parts, slurm: SlurmSpec) -> Iterator[FieldError]:
             yield FieldError(path, problem, "make them equal: login nodes are always there")
 
 
+def _is_dangling(wanted: str, known: tuple[str, ...]) -> bool:
+    """Whether no entry has the id; an unreadable entry might be the one that is meant."""
+    return bool(known) and NEUTRAL not in known and wanted not in known
+
+
 def _dangling(path: str, kind: str, wanted: str, known: tuple[str, ...]) -> FieldError:
-    listed = ", ".join(shown(name) for name in known[:10] if name) or "none"
+    listed = ", ".join(shown(name) for name in known[:10])
     return FieldError(path, f"no {kind} has the id {shown(wanted)}", f"known: {listed}")

@@ -7,25 +7,20 @@ file without any mistake becomes a Cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
-
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from slurm_hooks.cluster import resource_names as names
-from slurm_hooks.cluster.cluster_checks import Parts, check_cluster
+from slurm_hooks.cluster.cluster_checks import check_cluster
 from slurm_hooks.cluster.document import Mapping, read_document
 from slurm_hooks.cluster.errors import ClusterFileError, FieldError
-from slurm_hooks.cluster.fields import MAXIMUM_RUN_DURATION_SECONDS, shown
+from slurm_hooks.cluster.fields import MAXIMUM_RUN_DURATION_SECONDS
 from slurm_hooks.cluster.machine_types import MachineCatalogue, catalogue_beside
+from slurm_hooks.cluster.parts import Parts, read_parts, typed
 from slurm_hooks.cluster.pool_checks import provisioning_model_of
-from slurm_hooks.cluster.spec import ClusterSpec, NodePoolSpec, SlurmSpec, Spec
-from slurm_hooks.cluster.spelling import join, spell
+from slurm_hooks.cluster.spec import ClusterSpec, NodePoolSpec
+from slurm_hooks.cluster.spelling import spell
 from slurm_hooks.cluster.topology import Cluster, NodePool, ProvisioningModel
-
-_S = TypeVar("_S", bound=Spec)
 
 DEFAULT_IMAGES = {
     "X86_64": "projects/debian-cloud/global/images/family/debian-12",
@@ -47,8 +42,8 @@ def load_cluster(path: Path, cluster_id: str = "") -> Cluster:
 def build_cluster(document: Mapping, catalogue: MachineCatalogue, cluster_id: str = "") -> Cluster:
     """Check a parsed document and fill in every default. Raises ClusterFileError."""
     spelled = spell(document, ClusterSpec)
-    spec, type_errors = _typed(spelled.tree, ClusterSpec)
-    parts = _parts(spelled.tree)
+    spec, type_errors = typed(spelled.tree, ClusterSpec)
+    parts = read_parts(spelled.tree)
     errors = _first_per_path(
         [*spelled.errors, *type_errors, *check_cluster(parts, catalogue, cluster_id)]
     )
@@ -61,65 +56,17 @@ def _first_per_path(errors: Iterable[FieldError]) -> tuple[FieldError, ...]:
     """One mistake per field: the first says it best, later steps only stumble over it again."""
     first: dict[str, FieldError] = {}
     for error in errors:
-        first.setdefault(error.path, error)
+        if not any(path in first for path in _around(error.path)):
+            first[error.path] = error
     return tuple(first.values())
 
 
-def _typed(tree: object, model: type[_S]) -> tuple[_S | None, list[FieldError]]:
-    try:
-        return model.model_validate(tree), []
-    except ValidationError as error:
-        return None, [_field_error(detail) for detail in error.errors(include_url=False)]
-
-
-def _field_error(detail: ErrorDetails) -> FieldError:
-    path = ""
-    for part in detail["loc"]:
-        path = f"{path}[{part}]" if isinstance(part, int) else join(path, part)
-    value, context = detail["input"], detail.get("ctx", {})
-    match detail["type"]:
-        case "cluster_field":
-            return FieldError(path, context["problem"], context["remedy"])
-        case "missing":
-            return FieldError(path, "is required and missing", "add it")
-        case "string_type" | "string_unicode":
-            return FieldError(path, f"{shown(value)} is no text", "write it in quotes")
-        case "string_too_short" | "too_short":
-            return FieldError(path, "is empty", "give it a value")
-        case "list_type":
-            return FieldError(path, f"{shown(value)} is no list", "write it in [ ... ]")
-        case "model_type" | "model_attributes_type" | "dict_type":
-            return FieldError(path, f"{shown(value)} is no mapping", "write it as { ... }")
-        case _:
-            return FieldError(path, detail["msg"], "compare with the example")
-
-
-def _parts(tree: dict[str, object]) -> Parts:
-    raw_pools = tree.get("node_pools")
-    pools = list(raw_pools) if isinstance(raw_pools, list) else []
-    typed = ((index, _typed(pool, NodePoolSpec)[0]) for index, pool in enumerate(pools))
-    slurm = _inside(tree, "orchestrator_spec", "slurm_spec")
-    return Parts(
-        pools=tuple((index, pool) for index, pool in typed if pool is not None),
-        pool_ids=tuple(_text(pool, "id") for pool in pools),
-        slurm=_typed(slurm, SlurmSpec)[0],
-        name=_text(tree, "name"),
-        display_name=_text(tree, "display_name"),
-        network=_text(tree, "network", "network"),
-        subnetwork=_text(tree, "network", "subnetwork"),
-        home_directory_storage=_text(slurm, "home_directory_storage"),
-    )
-
-
-def _inside(tree: object, *path: str) -> object:
-    for key in path:
-        tree = tree.get(key) if isinstance(tree, dict) else None
-    return tree
-
-
-def _text(tree: object, *path: str) -> str:
-    value = _inside(tree, *path)
-    return value if isinstance(value, str) else ""
+def _around(path: str) -> Iterator[str]:
+    """A path and the paths of everything that it lies in."""
+    yield path
+    for end, character in enumerate(path):
+        if character in ".[":
+            yield path[:end]
 
 
 def _cluster(

@@ -24,6 +24,7 @@ SUBNETWORK = re.compile(
     rf"(?:{_PROJECT}/regions/(?P<region>[a-z0-9-]+)/subnetworks/)?(?P<name>{_NAME})"
 )
 STORAGE = re.compile(rf"{_PROJECT}/locations/(?P<zone>[a-z0-9-]+)/instances/(?P<name>{_NAME})")
+SERVICE_ACCOUNT = re.compile(r"[a-z0-9.-]+@[a-z0-9.-]+")
 IMAGE = re.compile(rf"{_PROJECT}/global/images/(?:family/)?{_NAME}")
 
 MAXIMUM_NAME_LENGTH = 63

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import uvicorn
@@ -30,6 +30,7 @@ from slurm_hooks.sandbox.emulator.settings import FAST, Behaviour, Latency
 from slurm_hooks.sandbox.emulator.world import World
 
 _CLOSE_SECONDS = 2
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 logger = logging.getLogger(__name__)
 
 
@@ -71,12 +72,11 @@ def create_service(options: EmulatorOptions) -> Service:
 
 
 def run(options: EmulatorOptions, announce: Callable[[str], None]) -> None:
-    """Serve until a signal or a shutdown call; `announce` gets the URL once calls are answered.
+    """Serve until SIGTERM, SIGINT or a shutdown call; `announce` gets the URL once it answers.
 
     Raises EmulatorError when the port cannot be bound.
     """
-    listener = _bound(options.host, options.port)
-    asyncio.run(_serve(options, listener, announce))
+    asyncio.run(serve(options, announce, _STOP_SIGNALS))
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -109,13 +109,16 @@ class _Server(uvicorn.Server):
         self._started()
 
 
-async def _serve(
-    options: EmulatorOptions, listener: socket.socket, announce: Callable[[str], None]
+async def serve(
+    options: EmulatorOptions,
+    announce: Callable[[str], None],
+    stop_signals: Sequence[signal.Signals] = (),
 ) -> None:
+    """As `run`, in an event loop of the caller's; in a thread it must not be given signals."""
+    listener = _bound(options.host, options.port)
     service = create_service(options)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, service.shutdown_wanted.set)
+    for number in stop_signals:
+        asyncio.get_running_loop().add_signal_handler(number, service.shutdown_wanted.set)
     config = uvicorn.Config(
         create_app(service),
         http=_Protocol,

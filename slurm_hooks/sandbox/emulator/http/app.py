@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from slurm_hooks.sandbox.emulator import operations
+from slurm_hooks.sandbox.emulator.http.batches import Batches
 from slurm_hooks.sandbox.emulator.http.control_routes import control_routes
 from slurm_hooks.sandbox.emulator.http.dispatch import (
     ApiRoute,
@@ -54,11 +55,12 @@ _WAIT_STEP_SECONDS = 0.05
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def create_app(service: Service) -> Front:
+def create_app(service: Service) -> Batches:
     """The application of one emulator."""
     routes = [*_api_routes(service), *control_routes(service)]
     handlers = {404: _no_such_path, 405: _no_such_path}
-    return Front(service, Starlette(routes=routes, exception_handlers=handlers))
+    front = Front(service, Starlette(routes=routes, exception_handlers=handlers))
+    return Batches(front)
 
 
 def _api_routes(service: Service) -> list[Route]:

@@ -28,6 +28,7 @@ def a_state(directory: Path, **changes: object) -> BoxState:
         python=sys.executable,
         ports=Ports(slurmctld=1, emulator=2, first_node=3),
         project="example-project",
+        zones=("us-central1-a",),
         with_daemon=True,
     )
     return state.model_copy(update=changes)

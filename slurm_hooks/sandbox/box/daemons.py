@@ -97,8 +97,12 @@ def _munged(layout: Layout) -> tuple[str, ...]:
 
 
 def _emulator(state: BoxState) -> tuple[str, ...]:
+    layout = Layout(state.directory)
     return (
         state.python, "-m", "slurm_hooks.cli.main", "emulator",
         "--listen", f"127.0.0.1:{state.ports.emulator}",
+        "--project", state.project,
+        *(word for zone in state.zones for word in ("--zone", zone)),
+        "--serial-directory", str(layout.serial_ports),
         "--boot-command", shlex.join(guest_command(state)),
     )  # fmt: skip

@@ -106,6 +106,11 @@ class Layout:
         return self.directory / "logs"
 
     @property
+    def serial_ports(self) -> Path:
+        """What VMs write to their serial ports, a file each."""
+        return self.logs / "serial"
+
+    @property
     def jobs(self) -> Path:
         """A place for output files of jobs."""
         return self.directory / "jobs"

@@ -37,12 +37,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A resize request with the code of its last failed attempt, if any."""
+    """A resize request: the names of its VMs, and the code of its last failed attempt, if any."""
 
     name: str
     group: str
     state: str
-    resize_by: int
+    instances: tuple[str, ...]
     last_error_code: str
 
 
@@ -78,7 +78,7 @@ class EmulatedProject:
                 item["name"],
                 group.name,
                 item["state"],
-                item.get("resizeBy", 0),
+                tuple(instance["name"] for instance in item.get("instances", [])),
                 _last_error_code(item),
             )
             for group in self.groups()

@@ -54,6 +54,7 @@ def prepare(
         python=python,
         ports=ports,
         project=cluster.project,
+        zones=tuple(sorted({zone for pool in cluster.pools.values() for zone in pool.zones})),
         with_daemon=options.with_daemon,
     )
     try:

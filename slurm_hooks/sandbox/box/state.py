@@ -57,6 +57,7 @@ class BoxState(_Model):
     python: str
     ports: Ports
     project: str
+    zones: tuple[str, ...]
     with_daemon: bool
     supervisor: ProcessIdentity | None = None
     daemons: dict[DaemonName, DaemonState] = {}

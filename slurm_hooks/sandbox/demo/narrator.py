@@ -48,12 +48,14 @@ class Narrator:
     def say(self, text: str) -> None:
         """A sentence of the story, with the seconds since its beginning."""
         stamp = f"{time.monotonic() - self._start:6.1f} s"
-        self._console.print(f"[dim]{stamp}[/dim]  {escape(text)}", highlight=False)
+        self._console.print(f"[dim]{stamp}[/dim]  {escape(text)}", highlight=False, soft_wrap=True)
 
     def quote(self, text: str) -> None:
         """What a program printed, indented."""
         for line in text.rstrip().splitlines():
-            self._console.print(f"            [cyan]{escape(line)}[/cyan]", highlight=False)
+            self._console.print(
+                f"            [cyan]{escape(line)}[/cyan]", highlight=False, soft_wrap=True
+            )
 
     @contextmanager
     def waiting(self, text: str) -> Iterator[None]:

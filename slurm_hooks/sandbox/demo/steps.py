@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from slurm_hooks.cluster.topology import Cluster, NodePool, ProvisioningModel
 from slurm_hooks.sandbox.box.layout import BoxError
+from slurm_hooks.sandbox.box.project import Request
 from slurm_hooks.sandbox.demo.witness import Witness
 
 JOB_SCRIPT = """\
@@ -18,8 +19,6 @@ JOB_SCRIPT = """\
 srun -l hostname
 srun -l bash -c 'echo "$SLURMD_NODENAME has GPUs $CUDA_VISIBLE_DEVICES"'
 """
-
-_ACTIVE_STATES = ("ACCEPTED", "CREATING")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +90,20 @@ class Story:
 
     def _request_waits(self) -> str | None:
         for request in self._witness.project.requests():
-            if request.state == "ACCEPTED" and request.last_error_code:
+            if request.state == "ACCEPTED" and self._is_for_the_job(request):
                 vms = self._story_vms()
                 if vms:
                     raise BoxError(f"there are VMs without capacity: {', '.join(vms)}")
                 return (
-                    f"{request.name} for {request.resize_by} VMs is {request.state},"
-                    f" last attempt: {request.last_error_code}"
+                    f"{request.name} for {', '.join(request.instances)} is {request.state}\n"
+                    f"its last attempt: {request.last_error_code}"
                 )
         return None
+
+    def _is_for_the_job(self, request: Request) -> bool:
+        """Whether it asks for exactly the job's nodes and an attempt has failed."""
+        names_match = set(request.instances) == set(self._witness.nodes)
+        return names_match and bool(request.last_error_code)
 
     def _owner_knows(self) -> str | None:
         job = self._witness.job(self._job_id)

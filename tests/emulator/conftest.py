@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from slurm_hooks.compute.client import ComputeClient
+from slurm_hooks.compute.google_client import GoogleComputeClient
 from slurm_hooks.compute.model import RequestReference
-from tests.emulator.compute_world import Value, World
+from slurm_hooks.sandbox.emulator.control import EmulatorControl
+from tests.emulator.compute_world import MACHINE_TYPE, ZONES, Value, World
+from tests.emulator.emulator_process import eventually, running_emulator
 from tests.fakes.compute import FakeCompute
 
 
@@ -46,7 +49,46 @@ class FakeWorld:
         return value
 
 
-@pytest.fixture(params=["fake"])
-def world(request: pytest.FixtureRequest) -> Iterator[World]:
+class EmulatorWorld:
+    """The real client before an emulator in a process of its own."""
+
+    def __init__(self, control: EmulatorControl) -> None:
+        self._control = control
+        self._client = GoogleComputeClient("demo", control.url, "anonymous")
+
+    @property
+    def client(self) -> ComputeClient:
+        """See World."""
+        return self._client
+
+    def have_no_capacity(self) -> None:
+        """See World."""
+        for zone in ZONES:
+            self._control.set_capacity(zone, MACHINE_TYPE, 0)
+
+    def grant(self, reference: RequestReference) -> None:
+        """See World."""
+        self._control.grant_resize_request(reference.name)
+
+    def fail(self, reference: RequestReference, code: str) -> None:
+        """See World."""
+        self._control.fail_resize_request(reference.name, code)
+
+    def eventually(self, read: Callable[[], Value], holds: Callable[[Value], bool]) -> Value:
+        """See World."""
+        return eventually(read, holds)
+
+
+@pytest.fixture
+def emulator() -> Iterator[EmulatorControl]:
+    """An emulator with an empty project."""
+    with running_emulator() as control:
+        yield control
+
+
+@pytest.fixture(params=["fake", pytest.param("emulator", marks=pytest.mark.slow)])
+def world(request: pytest.FixtureRequest) -> World:
     """A client with an empty project behind it."""
-    yield FakeWorld()
+    if request.param == "fake":
+        return FakeWorld()
+    return EmulatorWorld(request.getfixturevalue("emulator"))

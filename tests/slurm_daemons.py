@@ -1,7 +1,8 @@
 """A private slurmctld and slurmds of cloud nodes for tests, without munge and without root.
 
 Everything lies in one directory, listens on free ports of its own and ends with `stop`. The
-power-save programs do nothing: a test starts slurmds itself.
+power-save programs do nothing: a test starts slurmds itself. Another Slurm than the installed one
+is tested by naming the directory of its commands and daemons in SLURM_BIN_DIRECTORY.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import pytest
 from slurm_hooks.slurm.versions import SlurmVersion
 from tests.waiting import wait_until
 
-DAEMONS_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+BIN_DIRECTORY = os.environ.get("SLURM_BIN_DIRECTORY", "")
+DAEMONS_PATH = ":".join(filter(None, [BIN_DIRECTORY, "/usr/sbin:/usr/bin:/sbin:/bin"]))
 PROGRAMS = ("slurmctld", "slurmd", "scontrol", "sbatch")
 STOP_SECONDS = 10
 

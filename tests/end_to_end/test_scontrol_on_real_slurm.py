@@ -11,7 +11,7 @@ import pytest
 from slurm_hooks.slurm.client import NodeUpdate, SlurmRefused, SlurmUnavailable
 from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag
 from slurm_hooks.slurm.scontrol import ScontrolClient
-from tests.slurm_daemons import PrivateSlurm, installed_version, require_slurm
+from tests.slurm_daemons import BIN_DIRECTORY, PrivateSlurm, installed_version, require_slurm
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateSlurm]:
 
 @pytest.fixture
 def client(cluster: PrivateSlurm) -> ScontrolClient:
-    return ScontrolClient(cluster.conf)
+    return ScontrolClient(cluster.conf, BIN_DIRECTORY)
 
 
 def node(client: ScontrolClient, name: str) -> Node:
@@ -173,7 +173,7 @@ def test_no_controller_is_unavailable(cluster: PrivateSlurm, tmp_path: Path) -> 
     conf = tmp_path / "slurm.conf"
     port = next(line for line in cluster.conf.read_text().splitlines() if "SlurmctldPort" in line)
     conf.write_text(cluster.conf.read_text().replace(port, "SlurmctldPort=1"))
-    client = ScontrolClient(conf, write_timeout_seconds=2)
+    client = ScontrolClient(conf, BIN_DIRECTORY, write_timeout_seconds=2)
     with pytest.raises(SlurmUnavailable):
         client.read()
     with pytest.raises(SlurmUnavailable):

@@ -99,7 +99,8 @@ class FakeSlurm(SlurmMachine):
 
     def _power_up(self, name: str) -> None:
         if self._has(name, NodeFlag.POWERING_UP):
-            self._program("ResumeProgram", [name])
+            # Asked again while waking: shown as off and waking at once until the next pass.
+            self._set(name, add={NodeFlag.POWER_UP, NodeFlag.POWERED_DOWN})
         elif self._has(name, NodeFlag.POWERED_DOWN):
             self._set(name, add={NodeFlag.POWER_UP})
 
@@ -134,9 +135,9 @@ class FakeSlurm(SlurmMachine):
         self._set(name, add={NodeFlag.DRAIN})
 
     def _idle(self, name: str) -> None:
-        if self.nodes[name].state.base is BaseState.DOWN:
-            self._set(name, base=BaseState.IDLE)
-        self._set(name, remove={NodeFlag.DRAIN, NodeFlag.FAIL})
+        if self.nodes[name].state.base not in (BaseState.IDLE, BaseState.DOWN):
+            raise SlurmRefused("Invalid node state specified")
+        self._set(name, base=BaseState.IDLE, remove={NodeFlag.DRAIN, NodeFlag.FAIL})
 
     def _resume(self, name: str) -> None:
         state = self.nodes[name].state
@@ -161,7 +162,7 @@ class FakeSlurm(SlurmMachine):
         node = self.nodes[name]
         is_out = node.state.base is BaseState.DOWN or node.state.has(NodeFlag.DRAIN, NodeFlag.FAIL)
         back = (NodeUpdate.IDLE, NodeUpdate.RESUME, NodeUpdate.UNDRAIN)
-        if update in back or (update is None and not is_out):
+        if not is_out and (update is None or update in back):
             # A healthy node keeps no reason: given alone, it even clears the one that is there.
             self.nodes[name] = replace(node, reason="")
         elif reason is not None:

@@ -147,3 +147,18 @@ def test_snapshot_does_not_change_with_the_cluster(slurm: FakeSlurm) -> None:
     assert job_id not in snapshot.jobs
     slurm.set_admin_comment(job_id, "waiting")
     assert slurm.jobs[job_id].admin_comment == "waiting"
+
+
+def test_idle_on_a_node_with_a_job_is_refused(slurm: FakeSlurm) -> None:
+    slurm.submit(["c-0"])
+    with pytest.raises(SlurmRefused):
+        slurm.update_nodes(["c-0"], NodeUpdate.IDLE)
+
+
+def test_power_up_of_a_waking_node_wakes_it_once_more(slurm: FakeSlurm) -> None:
+    slurm.submit(["c-0"])
+    slurm.update_nodes(["c-0"], NodeUpdate.POWER_UP)
+    assert {NodeFlag.POWERED_DOWN, NodeFlag.POWERING_UP} <= flags(slurm, "c-0")
+    slurm.pass_power_thread()
+    assert flags(slurm, "c-0") == {NodeFlag.POWERING_UP, NodeFlag.NOT_RESPONDING}
+    assert [call.program for call in slurm.program_calls] == ["ResumeProgram", "ResumeProgram"]

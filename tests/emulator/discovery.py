@@ -20,6 +20,12 @@ NOT_REDUCED = {
 """Schemas that the reduced document lacks, with the member of their scoped lists."""
 
 
+UNDOCUMENTED = {
+    "selfLinkWithId": "recorded in operations, where the document does not have it",
+}
+"""Members that the service was seen to send without saying so."""
+
+
 @dataclass(frozen=True)
 class Method:
     """One method of the API; `request` and `response` are schema names, or None."""
@@ -97,6 +103,8 @@ class Discovery:
         others = schema.get("additionalProperties")
         for name, item in value.items():
             inner = properties.get(name, others)
+            if inner is None and name in UNDOCUMENTED:
+                continue
             if inner is None:
                 yield f"{path}.{name}: unknown"
             else:

@@ -61,7 +61,8 @@ def insert(world: World, call: Call, group: Group, body: Json) -> Operation:
         run_duration=body.get("requestedRunDuration"),
         description=body.get("description"),
     )
-    draft = Draft(group.scope, f"{_KIND}.insert", path, request.request_id)
+    # The operation names the group, not the request: gcloud appends the request's name itself.
+    draft = Draft(group.scope, f"{_KIND}.insert", group.path, group.group_id)
     return operations.begin(world, call, draft, lambda: _accept(world, request, body))
 
 

@@ -117,16 +117,23 @@ class _Parser:
         known = operator.kind == "operator" or operator.text in ("eq", "ne")
         if name.kind == "operator" or not known or value.kind in ("operator", "parenthesis"):
             raise self._malformed()
+        is_pattern = operator.text in ("eq", "ne")
+        text = _unquoted(value) if is_pattern else _plain(value)
         try:
-            return _comparison(_plain(name), operator.text, _plain(value))
+            return _comparison(_plain(name), operator.text, text)
         except (re.error, ValueError):
             raise self._malformed() from None
 
 
+def _unquoted(token: _Token) -> str:
+    return token.text[1:-1] if token.kind == "quoted" else token.text
+
+
 def _plain(token: _Token) -> str:
-    if token.kind != "quoted":
-        return token.text
-    return re.sub(r"\\(.)", r"\1", token.text[1:-1]) if token.text[0] == '"' else token.text[1:-1]
+    """The text of a token; in double quotes a backslash keeps the next character as it is."""
+    text = _unquoted(token)
+    escapes = token.kind == "quoted" and token.text[0] == '"'
+    return re.sub(r"\\(.)", r"\1", text) if escapes else text
 
 
 def _comparison(name: str, operator: str, value: str) -> Predicate:

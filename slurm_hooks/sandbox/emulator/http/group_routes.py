@@ -169,6 +169,15 @@ def _delete_request(world: World, call: ApiCall) -> Operation:
     return resize_requests.delete(world, call.call, group, call.names["request"])
 
 
+def _no_autoscalers(world: World, call: ApiCall) -> Json:
+    """Clients ask whether a group is autoscaled; here none ever is."""
+    regional = call.scope.kind is ScopeKind.REGION
+    kind = "regionAutoscalerList" if regional else "autoscalerList"
+    frame = Frame(f"compute#{kind}", f"{call.scope}/autoscalers")
+    none: list[Listable[Group]] = []
+    return plain_list(world, call.query, frame, none, lambda one: shapes.group(world, one))
+
+
 def _member_route(name: str, mutation: MemberMutation, message: str) -> ApiRoute:
     return ApiRoute(
         "POST",
@@ -185,6 +194,7 @@ def _message(word: str) -> str:
 
 
 GROUP_ROUTES = (
+    ApiRoute("GET", "autoscalers", _no_autoscalers, "", LIST_PARAMETERS, "lists"),
     ApiRoute("GET", _BASE, _list, "", LIST_PARAMETERS, "lists"),
     ApiRoute("POST", _BASE, begins(_insert), "InstanceGroupManager", _REQUEST_ID, "mutations"),
     ApiRoute("GET", _GROUP, _get),

@@ -56,26 +56,26 @@ class Supervisor:
 
     def run(self, owner_pid: int) -> None:
         """Serve until told to stop, by request or signal, or until the owner has died."""
-        selector = selectors.DefaultSelector()
         wakeup_read, wakeup_write = socket.socketpair()
         wakeup_write.setblocking(False)
         signal.set_wakeup_fd(wakeup_write.fileno())
-        owner = self._watch_owner(selector, owner_pid)
+        owner = self._open_owner(owner_pid)
         listener = self._listen()
-        selector.register(wakeup_read, selectors.EVENT_READ)
-        selector.register(listener, selectors.EVENT_READ)
+        selector = selectors.DefaultSelector()
+        for source in (wakeup_read, listener, owner):
+            selector.register(source, selectors.EVENT_READ)
         self._update(supervisor=processes.identify_self())
         try:
             while not self._stopping:
-                for key, _ in selector.select():
-                    if key.fileobj is wakeup_read:
-                        wakeup_read.recv(4096)
-                        self._reap()
-                    elif key.fileobj is listener:
-                        self._serve(listener, selector, owner)
-                    else:
-                        _LOG.warning("the command that made the box is gone")
-                        self._stopping = True
+                ready = {key.fileobj for key, _ in selector.select()}
+                if wakeup_read in ready:
+                    wakeup_read.recv(4096)
+                    self._reap()
+                if listener in ready:
+                    self._serve(listener, selector, owner)
+                if owner in ready:
+                    _LOG.warning("the command that made the box is gone")
+                    self._stopping = True
         finally:
             listener.close()
             self._take_down()
@@ -84,12 +84,12 @@ class Supervisor:
         """Signal handler: end the loop, and with it the box."""
         self._stopping = True
 
-    def _watch_owner(self, selector: selectors.BaseSelector, owner_pid: int) -> int:
-        descriptor = os.pidfd_open(owner_pid)
-        selector.register(descriptor, selectors.EVENT_READ)
-        if os.getppid() != owner_pid:
+    def _open_owner(self, pid: int) -> int:
+        """A descriptor that becomes readable at the owner's end; stop if it has ended already."""
+        if os.getppid() != pid:
             self._stopping = True
-        return descriptor
+            return os.pidfd_open(os.getpid())
+        return os.pidfd_open(pid)
 
     def _listen(self) -> socket.socket:
         listener = socket.socket(socket.AF_UNIX)

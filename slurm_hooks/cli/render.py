@@ -41,6 +41,12 @@ def render(
     suspend_time: Annotated[
         int, typer.Option(metavar="SECONDS", help="How long a dynamic node may idle.")
     ] = 300,
+    suspend_timeout: Annotated[
+        int, typer.Option(metavar="SECONDS", help="How long a VM may take to be deleted.")
+    ] = 180,
+    configless: Annotated[
+        bool, typer.Option("--configless", help="For nodes that get their files from slurmctld.")
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite files that render did not write, too.")
     ] = False,
@@ -48,16 +54,21 @@ def render(
 ) -> None:
     """Write slurm.conf.d/, gres.conf and slurm-hooks.conf for a cluster file.
 
-    Your slurm.conf stays as it is: add the Include lines that are printed. A file that render
-    did not write, or that was edited since, is never overwritten without --force, and then
-    nothing is written at all.
+    Your slurm.conf stays as it is: add the Include lines that are printed. If a file is in the
+    way that render did not write, or that was edited since, nothing is written at all without
+    --force.
 
     Example:
 
         slurm-hooks render /etc/slurm-hooks/cluster_config.json --output /etc/slurm
     """
     from slurm_hooks.cluster.machine_types import catalogue_beside
-    from slurm_hooks.slurm.render import RenderError, RenderOptions, parse_slurm_version
+    from slurm_hooks.slurm.render import (
+        RenderError,
+        RenderOptions,
+        include_lines,
+        parse_slurm_version,
+    )
     from slurm_hooks.slurm.render import render as render_cluster
 
     cluster = load_or_refuse(file, cluster_id, as_json)
@@ -67,12 +78,15 @@ def render(
             programs_directory=programs_directory,
             cluster_config=cluster_config,
             suspend_time_seconds=suspend_time,
+            suspend_timeout_seconds=suspend_timeout,
+            configless=configless,
             catalogue=catalogue_beside(file),
         )
         texts = render_cluster(cluster, options)
     except RenderError as error:
         refuse(str(error), "see slurm-hooks render --help")
-    _report(output, _write_or_refuse(output, texts, force), as_json)
+    states = _write_or_refuse(output, texts, force)
+    _report(output, states, include_lines(configless), as_json)
 
 
 def _installed_version() -> str:
@@ -101,15 +115,15 @@ def _write_or_refuse(output: Path, texts: dict[str, str], force: bool) -> dict[s
         refuse(f"{error.filename or output}: {error.strerror}", "check the directory")
 
 
-def _report(output: Path, states: dict[str, FileState], as_json: bool) -> None:
-    from slurm_hooks.slurm.render import include_lines
-
+def _report(
+    output: Path, states: dict[str, FileState], includes: tuple[str, ...], as_json: bool
+) -> None:
     if as_json:
-        answer = {"directory": str(output), "files": states, "includes": include_lines()}
+        answer = {"directory": str(output), "files": states, "includes": includes}
         typer.echo(json.dumps(answer, indent=2))
         return
     for name, state in states.items():
         typer.echo(f"{state:9}  {printable(str(output / name))}")
     typer.echo("\nAdd to slurm.conf, if they are not there:")
-    for line in include_lines():
+    for line in includes:
         typer.echo(f"  {line}")

@@ -15,7 +15,6 @@ from slurm_hooks.slurm.render.power_save import power_save_lines
 from slurm_hooks.slurm.render.scheduler import scheduler_lines
 
 __all__ = [
-    "INCLUDES",
     "RenderError",
     "RenderOptions",
     "include_lines",
@@ -29,13 +28,20 @@ FRAGMENTS = {
     "power_save": "Power saving: the programs that create and delete VMs, and their times.",
     "scheduler": "Scheduling and requeueing.",
 }
-INCLUDES = tuple(f"slurm.conf.d/{name}.conf" for name in FRAGMENTS)
-"""The files that slurm.conf must include, relative to its own directory."""
+_PLACES = {
+    False: "Keep the directory slurm.conf.d beside slurm.conf and add the lines below. Configless"
+    " nodes are sent only what lies beside slurm.conf: for them render with --configless.",
+    True: "Keep this file beside slurm.conf, from where it is sent to configless nodes, and add:",
+}
 
 
-def include_lines() -> tuple[str, ...]:
-    """The lines to add to the site's slurm.conf."""
-    return tuple(f"Include {name}" for name in INCLUDES)
+def include_lines(configless: bool = False) -> tuple[str, ...]:
+    """The lines to add to the site's slurm.conf; `configless` as in RenderOptions."""
+    return tuple(f"Include {_file_name(name, configless)}" for name in FRAGMENTS)
+
+
+def _file_name(fragment: str, configless: bool) -> str:
+    return f"slurm-hooks-{fragment}.conf" if configless else f"slurm.conf.d/{fragment}.conf"
 
 
 def render(cluster: Cluster, options: RenderOptions) -> dict[str, str]:
@@ -47,7 +53,9 @@ def render(cluster: Cluster, options: RenderOptions) -> dict[str, str]:
         "scheduler": scheduler_lines(cluster, options),
     }
     texts = {
-        f"slurm.conf.d/{name}.conf": file_text(_introduction(cluster, options, name), lines[name])
+        _file_name(name, options.configless): file_text(
+            _introduction(cluster, options, name), lines[name]
+        )
         for name in FRAGMENTS
     }
     about = f"gres.conf of cluster {cluster.cluster_id}: the GPUs of its nodes."
@@ -66,8 +74,8 @@ def _introduction(cluster: Cluster, options: RenderOptions, name: str) -> str:
         (
             f"Cluster {cluster.cluster_id}, Slurm {major}.{minor:02}. {FRAGMENTS[name]}",
             "",
-            "Keep the directory slurm.conf.d beside slurm.conf and add to slurm.conf:",
-            *(f"  {line}" for line in include_lines()),
+            _PLACES[options.configless],
+            *(f"  {line}" for line in include_lines(options.configless)),
             "A setting given here and in slurm.conf counts as it stands last, so set no list such"
             " as SlurmctldParameters in both.",
         )

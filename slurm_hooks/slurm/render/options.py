@@ -50,7 +50,9 @@ class RenderOptions:
     /dev/null under another prefix.
     `one_machine_first_port` puts every node on this machine, each slurmd on a port of its own
     from there upward. `munge_socket` is a munged other than the system's. `requeue_delay_seconds`
-    is how long a job that lost its nodes waits before it may start again.
+    is how long a job that lost its nodes waits before it may start again. `configless` puts the
+    fragments beside slurm.conf instead of in slurm.conf.d: slurmctld sends no others to
+    configless nodes, whose slurmd then does not start (measured on 22.05).
     """
 
     slurm_version: SlurmVersion
@@ -63,6 +65,7 @@ class RenderOptions:
     requeue_delay_seconds: int = 30
     scheduler_interval_seconds: int = 10
     default_job_time_seconds: int = 86_400
+    configless: bool = False
     munge_socket: str = ""
     spool_directory: str = DEFAULTS["SpoolDir"]
     log_file: str = DEFAULTS["LogFile"]

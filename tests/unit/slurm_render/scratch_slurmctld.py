@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from slurm_hooks.slurm.render import include_lines
+
 DEADLINE_SECONDS = 30
 SLURMCTLD = shutil.which("slurmctld", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
@@ -51,7 +53,7 @@ def scratch_slurmctld(directory: Path, texts: dict[str, str]) -> Iterator[Scratc
         (directory / name).write_text(text)
     slurm_conf, log_file = directory / "slurm.conf", directory / "slurmctld.log"
     (directory / "state").mkdir()
-    slurm_conf.write_text(_slurm_conf(directory, log_file, texts))
+    slurm_conf.write_text(_slurm_conf(directory, log_file))
     assert SLURMCTLD is not None
     process = subprocess.Popen(
         [SLURMCTLD, "-D", "-c", "-f", str(slurm_conf)],
@@ -72,8 +74,7 @@ def scratch_slurmctld(directory: Path, texts: dict[str, str]) -> Iterator[Scratc
             process.wait()
 
 
-def _slurm_conf(directory: Path, log_file: Path, texts: dict[str, str]) -> str:
-    includes = [f"Include {name}" for name in texts if name.startswith("slurm.conf.d/")]
+def _slurm_conf(directory: Path, log_file: Path) -> str:
     return "\n".join(
         (
             "ClusterName=scratch",
@@ -88,7 +89,7 @@ def _slurm_conf(directory: Path, log_file: Path, texts: dict[str, str]) -> str:
             "ProctrackType=proctrack/linuxproc",
             "TaskPlugin=task/none",
             "DebugFlags=Power",
-            *includes,
+            *include_lines(),
             "",
         )
     )

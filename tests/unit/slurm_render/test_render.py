@@ -12,7 +12,6 @@ from slurm_hooks import settings
 from slurm_hooks.cluster.load import load_cluster
 from slurm_hooks.cluster.machine_types import MachineCatalogue, standard_catalogue
 from slurm_hooks.slurm.render import (
-    INCLUDES,
     RenderError,
     RenderOptions,
     include_lines,
@@ -25,6 +24,7 @@ from slurm_hooks.slurm.render.partitions import slurm_time
 from tests.unit.slurm_render.clusters import EXAMPLE, REPOSITORY, cluster_of, pool
 
 VERSIONS = [(22, 5), (23, 2), (23, 11), (24, 5), (24, 11), (25, 5), (25, 11), (26, 5)]
+FRAGMENTS_DIRECTORY = REPOSITORY / "etc" / "slurm.conf.d"
 GPU = "a3-ultragpu-8g"
 
 
@@ -56,8 +56,8 @@ def test_checked_in_files_are_what_the_example_renders_to() -> None:
             "out of date: slurm-hooks render etc/slurm-hooks/cluster_config.json"
             " --output etc --slurm-version 24.11 --force"
         )
-    kept = {path.name for path in (REPOSITORY / "etc" / "slurm.conf.d").iterdir()}
-    assert kept == {Path(name).name for name in INCLUDES}
+    kept = {f"Include slurm.conf.d/{path.name}" for path in FRAGMENTS_DIRECTORY.iterdir()}
+    assert kept == set(include_lines())
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -232,12 +232,21 @@ def test_settings_file_is_read_back_by_the_programs(tmp_path: Path) -> None:
     assert values["ApiCredentials"] == "anonymous"
 
 
-def test_includes_are_the_rendered_fragments() -> None:
-    texts = render(cluster_of(pool("p")), RenderOptions(slurm_version=(24, 11)))
-    assert [f"Include {name}" for name in texts if name in INCLUDES] == list(include_lines())
-    for name in INCLUDES:
-        for line in include_lines():
+@pytest.mark.parametrize("configless", [False, True])
+def test_includes_are_the_rendered_fragments(configless: bool) -> None:
+    options = RenderOptions(slurm_version=(24, 11), configless=configless)
+    texts = render(cluster_of(pool("p")), options)
+    includes = include_lines(configless)
+    others = {"gres.conf", "slurm-hooks.conf"}
+    assert {f"Include {name}" for name in texts.keys() - others} == set(includes)
+    for name in texts.keys() - others:
+        for line in includes:
             assert f"#   {line}\n" in texts[name]
+
+
+def test_configless_nodes_are_sent_files_beside_slurm_conf_only() -> None:
+    for line in include_lines(configless=True):
+        assert "/" not in line
 
 
 def test_rendered_file_is_recognised_until_it_is_edited() -> None:

@@ -15,7 +15,7 @@ from slurm_hooks.slurm.client import NodeUpdate, SlurmClient, SlurmRefused
 from slurm_hooks.slurm.model import JobState, NodeFlag, NodeState
 from slurm_hooks.slurm.scontrol import ScontrolClient
 from tests.fakes.slurm import FakeSlurm
-from tests.slurm_daemons import BIN_DIRECTORY, PrivateSlurm, require_slurm
+from tests.slurm_daemons import BIN_DIRECTORY, PrivateSlurm, installed_version, require_slurm
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -66,7 +66,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateSlurm]:
 
 def test_fake_reacts_as_the_real_slurmctld(cluster: PrivateSlurm) -> None:
     nodes = dict(zip(CASES, cluster.node_names, strict=True))
-    fake = FakeSlurm(cluster.node_names, "cpu")
+    fake = FakeSlurm(cluster.node_names, "cpu", version=installed_version())
     real = ScontrolClient(cluster.conf, BIN_DIRECTORY)
     fake_jobs = set_up(fake, nodes, lambda name: fake.submit([name]), fake.pass_power_thread)
     real_jobs = set_up(

@@ -1,6 +1,6 @@
 """A Slurm in memory behind the SlurmClient protocol, for tests of whoever steers it.
 
-It reacts to state requests as slurmctld does (22.05.8 as measured, the rest from source). Names
+It reacts to state requests as slurmctld of 22.05 does, or as that of 24.11 (both measured). Names
 and texts are trusted; what a node may not do raises SlurmRefused.
 """
 
@@ -11,7 +11,11 @@ from dataclasses import dataclass, replace
 
 from slurm_hooks.slurm.client import NodeUpdate, SlurmError, SlurmRefused
 from slurm_hooks.slurm.model import BaseState, Node, NodeFlag, SlurmSnapshot
+from slurm_hooks.slurm.versions import SlurmVersion
 from tests.fakes.slurm_machine import SlurmMachine
+
+SLURM_22_05 = SlurmVersion(22, 5, 8)
+SLURM_24_11 = SlurmVersion(24, 11, 5)
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,10 @@ class FakeSlurm(SlurmMachine):
         partition: str = "batch",
         *,
         idle_on_node_suspend: bool = True,
+        version: SlurmVersion = SLURM_22_05,
     ) -> None:
         super().__init__(idle_on_node_suspend=idle_on_node_suspend)
+        self._is_22_05 = version < SlurmVersion(23, 2)
         self.calls: list[Call] = []
         self._failures: list[SlurmError] = []
         if names:
@@ -107,7 +113,7 @@ class FakeSlurm(SlurmMachine):
     def _power_down(self, name: str) -> None:
         if self._has(name, NodeFlag.POWERING_DOWN):
             return
-        remove = {NodeFlag.POWERED_DOWN}
+        remove = self._cleared_by_power_down()
         if self.nodes[name].state.base is BaseState.DOWN:
             remove.add(NodeFlag.POWERING_UP)
         self._set(name, add={NodeFlag.POWER_DOWN}, remove=remove)
@@ -122,8 +128,12 @@ class FakeSlurm(SlurmMachine):
             name,
             base=BaseState.DOWN if is_down else BaseState.IDLE,
             add={NodeFlag.POWER_DOWN} | completing,
-            remove={NodeFlag.POWERING_UP, NodeFlag.POWERED_DOWN},
+            remove={NodeFlag.POWERING_UP} | self._cleared_by_power_down(),
         )
+
+    def _cleared_by_power_down(self) -> set[NodeFlag]:
+        """Later versions show a node that is off as off until SuspendProgram runs again."""
+        return {NodeFlag.POWERED_DOWN} if self._is_22_05 else set()
 
     def _down(self, name: str) -> None:
         self._end_jobs_on(name)
@@ -162,7 +172,7 @@ class FakeSlurm(SlurmMachine):
         node = self.nodes[name]
         is_out = node.state.base is BaseState.DOWN or node.state.has(NodeFlag.DRAIN, NodeFlag.FAIL)
         back = (NodeUpdate.IDLE, NodeUpdate.RESUME, NodeUpdate.UNDRAIN)
-        if not is_out and (update is None or update in back):
+        if self._is_22_05 and not is_out and (update is None or update in back):
             # A healthy node keeps no reason: given alone, it even clears the one that is there.
             self.nodes[name] = replace(node, reason="")
         elif reason is not None:

@@ -6,7 +6,7 @@ import pytest
 
 from slurm_hooks.slurm.client import NodeUpdate, SlurmClient, SlurmRefused, SlurmUnavailable
 from slurm_hooks.slurm.model import BaseState, JobState, NodeFlag
-from tests.fakes.slurm import Call, FakeSlurm
+from tests.fakes.slurm import SLURM_24_11, Call, FakeSlurm
 from tests.fakes.slurm_machine import ProgramCall
 
 
@@ -111,6 +111,20 @@ def test_reason_alone_on_a_healthy_node_clears_the_old_one(slurm: FakeSlurm) -> 
     slurm.set_state("c-0", BaseState.IDLE, NodeFlag.CLOUD, reason="old")
     slurm.update_nodes(["c-0"], None, "new")
     assert slurm.nodes["c-0"].reason == ""
+
+
+def test_later_versions_keep_the_reason_of_a_healthy_node() -> None:
+    slurm = FakeSlurm(["c-0"], version=SLURM_24_11)
+    slurm.update_nodes(["c-0"], None, "new")
+    assert slurm.nodes["c-0"].reason == "new"
+
+
+def test_later_versions_show_a_node_as_off_until_it_is_suspended_again() -> None:
+    slurm = FakeSlurm(["c-0"], version=SLURM_24_11)
+    slurm.update_nodes(["c-0"], NodeUpdate.POWER_DOWN)
+    assert flags(slurm, "c-0") == {NodeFlag.POWER_DOWN, NodeFlag.POWERED_DOWN}
+    slurm.pass_power_thread()
+    assert flags(slurm, "c-0") == {NodeFlag.POWERING_DOWN}
 
 
 def test_interactive_job_ends_with_its_node(slurm: FakeSlurm) -> None:

@@ -1,8 +1,9 @@
 """Running one command with a deadline: the only place of this package that starts a process.
 
-Invariant: `run` returns or raises within the deadline plus a moment, whatever the command does,
-and leaves no process of its group behind. Output beyond a limit is an error, never a shorter
-answer, since half a list of nodes reads as "the others are gone".
+Invariant: `run` returns or raises within the deadline plus a moment, whatever the command does;
+at the deadline the command's whole process group is killed. Output beyond a limit is an error,
+never a shorter answer, since half a list of nodes reads as "the others are gone". For the same
+reason output goes to memory, not to a disk that may be full: Slurm's commands ignore that.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
@@ -50,7 +50,7 @@ class SubprocessRunner:
         self, command: Sequence[str], environment: Mapping[str, str], timeout_seconds: float
     ) -> CommandResult:
         """Run the command; its group is killed at the deadline. Raises CommandFailure."""
-        with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        with _memory_file("stdout") as stdout, _memory_file("stderr") as stderr:
             exit_status = _run_to_files(command, environment, timeout_seconds, stdout, stderr)
             return CommandResult(
                 exit_status,
@@ -64,6 +64,10 @@ class SubprocessRunner:
         if len(content) > self._max_output_bytes:
             raise CommandFailure(f"{program} wrote more than {self._max_output_bytes} bytes")
         return content.decode("utf-8", "replace")
+
+
+def _memory_file(name: str) -> IO[bytes]:
+    return os.fdopen(os.memfd_create(name), "w+b")
 
 
 def _run_to_files(

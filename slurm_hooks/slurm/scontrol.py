@@ -127,8 +127,9 @@ class ScontrolClient:
         """Set state, reason or both on all the named nodes, in as few commands as possible.
 
         Control characters of the reason become blanks. If one of the nodes cannot take the
-        state, Slurm refuses with the others possibly changed already. Raises SlurmError;
-        ValueError if there is nothing to set.
+        state, Slurm refuses with the others possibly changed already. 22.05 drops a reason that
+        comes alone to a node that is not DOWN, DRAIN or FAIL, and the one it had. Raises
+        SlurmError; ValueError if there is nothing to set.
         """
         if update is None and reason is None:
             raise ValueError("neither a state nor a reason to set")
@@ -141,7 +142,10 @@ class ScontrolClient:
             self._commands.write("scontrol", "update", nodename, *settings)
 
     def set_admin_comment(self, job_id: int, text: str) -> None:
-        """Write the job's admin comment; an empty text clears it. Raises SlurmError."""
+        """Write the job's admin comment; an empty text clears it. Raises SlurmError.
+
+        Slurm takes the id of a job array for all of its tasks.
+        """
         comment = f"admincomment={_one_line(text)}"
         self._commands.write("scontrol", "update", f"jobid={job_id:d}", comment)
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
+import signal
 import socket
 import subprocess
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -110,6 +112,17 @@ class PrivateSlurm:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        for pid in self._pids_of_steps():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _pids_of_steps(self) -> Iterator[int]:
+        """Job steps outlive their slurmd: they are known by the slurm.conf in their environment."""
+        mark = f"SLURM_CONF={self.conf}".encode()
+        for environ in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):
+                if mark in environ.read_bytes().split(b"\0"):
+                    yield int(environ.parent.name)
 
     def _answers(self) -> bool:
         return self.command("scontrol", "ping").returncode == 0

@@ -126,7 +126,7 @@ def down(
     directory: Directory = None,
     keep_logs: Annotated[bool, typer.Option(help="Leave the log files in place.")] = False,
 ) -> None:
-    """Take the box down: its VMs first, then its daemons, then its directory."""
+    """Take the box down: its daemons, VMs and jobs, then its directory."""
     from slurm_hooks.sandbox.box.box import Box
 
     with _one_line_errors():

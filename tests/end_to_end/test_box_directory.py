@@ -66,7 +66,7 @@ def test_a_box_without_a_state_file_is_said_not_to_exist(tmp_path: Path) -> None
 
 def test_a_state_file_of_something_else_is_not_believed(tmp_path: Path) -> None:
     (tmp_path / "box.json").write_text('{"name": "shoes"}')
-    with pytest.raises(BoxError, match="cannot be read"):
+    with pytest.raises(BoxError, match="not of this version"):
         Box.open(tmp_path)
     with pytest.raises(BoxError):
         Box(Layout(tmp_path)).stop()

@@ -87,5 +87,11 @@ def read_state(layout: Layout) -> BoxState | None:
         return BoxState.model_validate_json(text)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValidationError) as error:
+    except ValidationError as error:
+        fields = ", ".join(str(detail["loc"][0]) for detail in error.errors() if detail["loc"])
+        raise BoxError(
+            f"{layout.state} is not of this version ({fields or 'no JSON'}): take the box down with"
+            f" the version that made it, or remove {layout.directory} if nothing of it runs"
+        ) from None
+    except OSError as error:
         raise BoxError(f"{layout.state} cannot be read: {error}") from None

@@ -34,12 +34,13 @@ from slurm_hooks.sandbox.box.state import (
 _LOG = logging.getLogger("supervisor")
 
 _STOP_SECONDS = {
-    DaemonName.EMULATOR: 10.0,
     DaemonName.HOOKSD: 5.0,
+    DaemonName.EMULATOR: 10.0,
     DaemonName.SLURMCTLD: 8.0,
     DaemonName.MUNGED: 3.0,
 }
-"""How long a daemon may take to end, in the order in which they are stopped: VMs go first."""
+"""How long a daemon may take to end, in the order in which they are stopped: slurm-hooksd first,
+so that it does not take the end of the VMs for one of their deaths, then the VMs."""
 
 _REQUEST_SECONDS = 5.0
 

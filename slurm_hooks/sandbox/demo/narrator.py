@@ -45,26 +45,32 @@ class Narrator:
         self._console = console
         self._start = time.monotonic()
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, mark: str = " ") -> None:
         """A sentence of the story, with the seconds since its beginning."""
         stamp = f"{time.monotonic() - self._start:6.1f} s"
-        self._console.print(f"[dim]{stamp}[/dim]  {escape(text)}", highlight=False, soft_wrap=True)
-
-    def quote(self, text: str) -> None:
-        """What a program printed, indented."""
-        for line in text.rstrip().splitlines():
-            self._console.print(
-                f"            [cyan]{escape(line)}[/cyan]", highlight=False, soft_wrap=True
-            )
+        self._print(f"[dim]{stamp}[/dim] {mark} {escape(text)}")
 
     @contextmanager
-    def waiting(self, text: str) -> Iterator[None]:
-        """Show that something is being waited for."""
+    def step(self, title: str) -> Iterator[None]:
+        """Show what is being waited for: in motion on a terminal, else as a line before."""
         if not self._console.is_terminal:
+            self.say(title)
             yield
             return
-        with self._console.status(escape(text)):
+        with self._console.status(escape(title)):
             yield
+
+    def ended(self, result: Result) -> None:
+        """How a step ended, and what was seen."""
+        if self._console.is_terminal:
+            style = _STYLES[result.outcome]
+            sign = "✓" if result.outcome is Outcome.HAPPENED else "✗"
+            self.say(result.title, f"[{style}]{sign}[/{style}]")
+        for line in result.detail.rstrip().splitlines():
+            self._print(f"             [cyan]{escape(line)}[/cyan]")
+
+    def _print(self, markup: str) -> None:
+        self._console.print(markup, highlight=False, soft_wrap=True)
 
     def table(self, results: Sequence[Result]) -> None:
         """All steps with their times."""

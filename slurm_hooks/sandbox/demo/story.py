@@ -1,7 +1,7 @@
 """The demo: a job waits for capacity, gets its nodes, runs, and the nodes go.
 
 It succeeds only if every step was observed. Whatever happens, an interrupt too, the box is gone at
-the end; after a failure its logs stay.
+the end; only after a failure its logs stay.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ def tell(directory: Path | None, cluster_file: Path | None) -> bool:
     pool = choose_pool(cluster)
     dynamic = [n for n in cluster.node_names(pool.pool_id) if not cluster.is_static(n)]
     options = BoxOptions(capacity=0, suspend_time_seconds=12)
+    narrator.say(
+        f"cluster {cluster.cluster_id}, pool {pool.pool_id}: {pool.machine_type},"
+        f" {pool.provisioning_model}, {pool.min_node_count} to {pool.max_node_count} nodes"
+    )
     started = time.monotonic()
     box = Box.start(
         directory or demo_directory(), cluster_file, options=options, progress=narrator.say
@@ -54,6 +58,7 @@ def tell(directory: Path | None, cluster_file: Path | None) -> bool:
     finally:
         narrator.say("taking the box down")
         box.stop(keep_logs=keep_logs)
+        narrator.say("nothing of the box is left" + (" but its logs" if keep_logs else ""))
     _conclude(narrator, results, box)
     return not keep_logs
 
@@ -64,23 +69,26 @@ def _follow(steps: Sequence[Step], narrator: Narrator) -> Iterator[Result]:
         if not reached:
             yield Result(step.title, Outcome.NOT_REACHED)
             continue
-        narrator.say(step.title)
-        result = _watch(step, narrator)
-        narrator.quote(result.detail)
+        with narrator.step(step.title):
+            result = _watch(step)
+        narrator.ended(result)
         reached = result.outcome is Outcome.HAPPENED
         yield result
 
 
-def _watch(step: Step, narrator: Narrator) -> Result:
+def _watch(step: Step) -> Result:
     started = time.monotonic()
     try:
-        with narrator.waiting(step.title):
-            step.begin()
-            while (seen := step.observe()) is None:
-                if time.monotonic() - started > step.limit_seconds:
-                    detail = f"not seen within {step.limit_seconds:g} s"
-                    return Result(step.title, Outcome.DID_NOT_HAPPEN, step.limit_seconds, detail)
-                time.sleep(_LOOK_INTERVAL_SECONDS)
+        step.begin()
+        while (seen := step.observe()) is None:
+            if time.monotonic() - started > step.limit_seconds:
+                return Result(
+                    step.title,
+                    Outcome.DID_NOT_HAPPEN,
+                    step.limit_seconds,
+                    f"not seen within {step.limit_seconds:g} s",
+                )
+            time.sleep(_LOOK_INTERVAL_SECONDS)
     except BoxError as error:
         seconds = time.monotonic() - started
         return Result(step.title, Outcome.DID_NOT_HAPPEN, seconds, str(error))
@@ -90,7 +98,7 @@ def _watch(step: Step, narrator: Narrator) -> Result:
 def _conclude(narrator: Narrator, results: Sequence[Result], box: Box) -> None:
     missed = next((r for r in results if r.outcome is not Outcome.HAPPENED), None)
     if missed is None:
-        narrator.say("every step happened; nothing of the box is left")
+        narrator.say("every step happened")
         return
     narrator.say(f"this step did not happen: {missed.title}: {missed.detail}")
     narrator.say(f"the logs are in {box.logs}")

@@ -59,8 +59,17 @@ def test_a_box_comes_up_is_used_and_goes_without_trace(box_directory: Path) -> N
     assert not box_directory.exists()
 
 
-def test_run_ends_with_the_status_of_its_command(box_directory: Path) -> None:
+def test_run_and_shell_use_the_box_and_no_other_slurm(box_directory: Path) -> None:
     assert sandbox("up", box_directory, "--no-daemon").returncode == 0
+    shell = subprocess.run(
+        [*SANDBOX, "shell", "--dir", str(box_directory)],
+        input="echo conf=$SLURM_CONF user=$SLURM_USER\nsinfo -h -o %N\nexit 5\n",
+        env={**os.environ, "SLURM_CONF": "/elsewhere/slurm.conf", "SLURM_USER": "elsewhere"},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert f"conf={box_directory}/slurm.conf user=\nflexvm-a3u-[0-1]\n" in shell.stdout
+    assert "(slurm sandbox)" in shell.stderr
+    assert shell.returncode == 5
     assert sandbox("run", box_directory, "--", "sh", "-c", "exit 7").returncode == 7
     assert sandbox("run", box_directory, "--", "no-such-program").returncode == 1
     daemons = Box.open(box_directory).state.daemons

@@ -11,6 +11,7 @@ from typing import Any
 
 from slurm_hooks.compute import groups, instances, operations, resize_requests, templates
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
+from slurm_hooks.compute.instance_list import read_instances
 from slurm_hooks.compute.model import (
     ComputeSnapshot,
     Group,
@@ -25,11 +26,12 @@ from slurm_hooks.compute.model import (
     TemplateSpecification,
 )
 from slurm_hooks.compute.names import location, require_name
-from slurm_hooks.compute.ownership import instances_filter, is_ours
+from slurm_hooks.compute.ownership import is_ours
 from slurm_hooks.compute.retry import RetryPolicy
 from slurm_hooks.compute.snapshot import assemble
 from slurm_hooks.compute.transport import Transport, require_complete
 
+INSTANCES = "InstancesClient"
 FIRST_SERIAL_PORT = 1
 
 
@@ -65,23 +67,19 @@ class GoogleComputeClient:
         return assemble(found_groups, found_requests, self._instances_of(cluster))
 
     def _groups_of(self, cluster: str) -> list[Group]:
-        messages = self._aggregated("InstanceGroupManagersClient", "instance_group_managers", {})
-        found = (groups.group_from(message) for message in messages)
+        found = (groups.group_from(message) for message in self._all_groups())
         return [group for group in found if is_ours(group, cluster)]
 
-    def _instances_of(self, cluster: str) -> list[Instance]:
-        only_ours = {"filter": instances_filter(cluster)}
-        messages = self._aggregated(instances.SERVICE, "instances", only_ours)
-        found = (instances.instance_from(message) for message in messages)
-        return [instance for instance in found if is_ours(instance, cluster)]
-
-    def _aggregated(self, service: str, member: str, fields: dict[str, Any]) -> Iterator[Any]:
-        """The items of all scopes; `member` is the list's name inside a scope."""
-        request = {"project": self._project, **fields}
+    def _all_groups(self) -> Iterator[Any]:
+        service, request = "InstanceGroupManagersClient", {"project": self._project}
         for page in self._transport.pages(service, "aggregated_list", request):
             for scoped_list in page.items.values():
                 require_complete(scoped_list)
-                yield from getattr(scoped_list, member)
+                yield from scoped_list.instance_group_managers
+
+    def _instances_of(self, cluster: str) -> list[Instance]:
+        found = read_instances(self._transport, self._project, cluster)
+        return [instance for instance in found if is_ours(instance, cluster)]
 
     def _requests_of(self, group: GroupReference, cluster: str) -> list[ResizeRequest]:
         service = resize_requests.SERVICES[group.scope.kind]
@@ -184,7 +182,7 @@ class GoogleComputeClient:
             "instance": require_name(name),
             "port": FIRST_SERIAL_PORT,
         }
-        message = self._transport.call(instances.SERVICE, "get_serial_port_output", request)
+        message = self._transport.call(INSTANCES, "get_serial_port_output", request)
         return str(message.contents)
 
     def _start_on_request(

@@ -1,25 +1,13 @@
-"""VMs: what we read, and how groups are told to create or delete them.
-
-The end of life is `resourceStatus.scheduling.terminationTimestamp`, set when the VM enters
-RUNNING. A VM's group stands in its `created-by` metadata, with the project's number.
-"""
+"""How groups are told to create or delete VMs by name. Reading VMs is in `instance_list`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from slurm_hooks.compute.batches import MOST_PER_CALL, is_mixed
-from slurm_hooks.compute.model import GroupReference, Instance, InstanceStatus, ScopeKind
-from slurm_hooks.compute.names import (
-    group_of_link,
-    refuse,
-    require_name,
-    short_name,
-    time_utc,
-)
-
-SERVICE = "InstancesClient"
+from slurm_hooks.compute.model import ScopeKind
+from slurm_hooks.compute.names import refuse, require_name
 
 CREATE_FIELDS = {
     ScopeKind.ZONE: "instance_group_managers_create_instances_request_resource",
@@ -57,31 +45,3 @@ def _member(name: str, zone: str) -> str:
 def _require_count(count: int) -> None:
     if not 0 < count <= MOST_PER_CALL:
         raise refuse(f"one call takes 1 to {MOST_PER_CALL} VMs, not {count}")
-
-
-def instance_from(message: Any) -> Instance:
-    """A VM from its protobuf message."""
-    return Instance(
-        name=message.name,
-        instance_id=str(message.id),
-        zone=short_name(message.zone),
-        status=_status(message.status),
-        group=_group(message.metadata.items),
-        labels=dict(message.labels),
-        creation_time_utc=time_utc(message.creation_timestamp),
-        termination_time_utc=time_utc(_termination_time(message)),
-    )
-
-
-def _status(word: str) -> InstanceStatus:
-    return InstanceStatus(word) if word in InstanceStatus.__members__ else InstanceStatus.UNKNOWN
-
-
-def _group(items: Iterable[Any]) -> GroupReference | None:
-    links = (item.value for item in items if item.key == "created-by")
-    return group_of_link(next(links, ""))
-
-
-def _termination_time(message: Any) -> str:
-    text: str = message.resource_status.scheduling.termination_timestamp
-    return text or str(message.scheduling.termination_time)

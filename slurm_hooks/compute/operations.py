@@ -11,10 +11,9 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import ErrorDetail, Operation, Scope, ScopeKind
 from slurm_hooks.compute.names import short_name, time_utc
-from slurm_hooks.compute.translate import UNREADABLE_ANSWER
+from slurm_hooks.compute.translate import unreadable
 
 SERVICES = {
     ScopeKind.ZONE: "ZoneOperationsClient",
@@ -37,7 +36,7 @@ def operation_from(message: Any, scope: Scope) -> Operation:
     Raises TRANSIENT for a message without a name: it could never be asked about again.
     """
     if not message.name:
-        raise ComputeError(ErrorKind.TRANSIENT, UNREADABLE_ANSWER, "an operation without name")
+        raise unreadable("an operation without name")
     status = message.http_error_status_code
     return Operation(
         name=message.name,

@@ -21,6 +21,11 @@ NO_CREDENTIALS = "noCredentials"
 BAD_ENDPOINT = "badEndpoint"
 
 
+def unreadable(message: str) -> ComputeError:
+    """The error for an answer that came, and was good for nothing."""
+    return ComputeError(ErrorKind.TRANSIENT, UNREADABLE_ANSWER, message, 200)
+
+
 @contextmanager
 def translated_errors() -> Iterator[None]:
     """Turn every failure of a call inside the block into ComputeError."""
@@ -38,10 +43,10 @@ def translated_errors() -> Iterator[None]:
     except requests.exceptions.RequestException as error:
         raise _of_network(error) from error
     except (json_format.ParseError, UnicodeDecodeError) as error:
-        raise ComputeError(ErrorKind.TRANSIENT, UNREADABLE_ANSWER, str(error), 200) from error
+        raise unreadable(str(error)) from error
     except AttributeError as error:
         # google.api_core trips over an error answer whose JSON is not of the usual shape.
-        raise ComputeError(ErrorKind.TRANSIENT, UNREADABLE_ANSWER, str(error)) from error
+        raise unreadable(str(error)) from error
 
 
 def _of_answer(error: Any) -> ComputeError:

@@ -10,14 +10,15 @@ Importing the library costs about 1.1 s and 150 MiB, so it happens at the first 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.retry import RetryPolicy, with_retries
-from slurm_hooks.compute.translate import UNREADABLE_ANSWER, translated_errors
+from slurm_hooks.compute.translate import translated_errors, unreadable
 
 CREDENTIALS = ("default", "anonymous")
+FIRST_ERROR_STATUS = 400
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 COMPLETE_WARNINGS = frozenset({"", "NO_RESULTS_ON_PAGE"})
 """Warnings in a list that leave it complete; any other may mean that something is missing."""
@@ -41,6 +42,7 @@ class Transport:
         self._policy = policy
         self._credentials: Any = None
         self._services: dict[str, Any] = {}
+        self._session: Any = None
 
     def call(self, service: str, method: str, request: dict[str, Any]) -> Any:
         """Call a method, again if that is safe, and give its answer as a protobuf message.
@@ -73,10 +75,45 @@ class Transport:
             require_complete(page)
             yield page
             if page.next_page_token == token and token:
-                raise ComputeError(ErrorKind.TRANSIENT, UNREADABLE_ANSWER, "a page repeats")
+                raise unreadable("a page repeats")
             token = page.next_page_token
             if not token:
                 return
+
+    def get_json(self, path: str, query: dict[str, str]) -> dict[str, Any]:
+        """GET a path below the API's root, again if that helps, and give the JSON object.
+
+        For answers so large that their protobuf form costs too much. Raises ComputeError.
+        """
+        return with_retries(self._policy, lambda: self._get_json_once(path, query))
+
+    def _get_json_once(self, path: str, query: dict[str, str]) -> dict[str, Any]:
+        with translated_errors():
+            response = self._plain_session().get(
+                f"{self._host()}/compute/v1/{path}",
+                params=query,
+                timeout=self._policy.request_timeout_seconds,
+                allow_redirects=False,
+            )
+            if response.status_code >= FIRST_ERROR_STATUS:
+                raise _error_of(response)
+            body = response.json()
+        if not isinstance(body, dict) or not body:
+            raise unreadable("the answer is empty or no object")
+        return body
+
+    def _host(self) -> str:
+        """Scheme and host, as the library's own clients have it."""
+        host: str = self._service("InstancesClient").transport.host
+        return host
+
+    def _plain_session(self) -> Any:
+        if self._session is None:
+            import google.auth.transport.requests
+
+            session: Any = google.auth.transport.requests.AuthorizedSession
+            self._session = session(self._shared_credentials())
+        return self._session
 
     def _service(self, name: str) -> Any:
         if name not in self._services:
@@ -107,6 +144,14 @@ def _load_credentials(name: str) -> Any:
     return credentials
 
 
+def _error_of(response: Any) -> Exception:
+    import google.api_core.exceptions
+
+    from_response: Any = google.api_core.exceptions.from_http_response
+    error: Exception = from_response(response)
+    return error
+
+
 def require_content(message: Any) -> Any:
     """The message itself. Raises TRANSIENT when no field came.
 
@@ -114,15 +159,19 @@ def require_content(message: Any) -> Any:
     least `kind`.
     """
     if not message.ListFields():
-        raise ComputeError(ErrorKind.TRANSIENT, UNREADABLE_ANSWER, "the answer is empty", 200)
+        raise unreadable("the answer is empty")
     return message
 
 
 def require_complete(part: Any) -> None:
     """Raise TRANSIENT when a list or a scope of an aggregated list says that it lacks something."""
-    code = part.warning.code
-    if code not in COMPLETE_WARNINGS:
-        raise ComputeError(ErrorKind.TRANSIENT, code, part.warning.message, 200)
-    unreachables = getattr(part, "unreachables", ())
-    if unreachables:
-        raise ComputeError(ErrorKind.TRANSIENT, "UNREACHABLE", ", ".join(unreachables), 200)
+    require_no_gap(part.warning.code, part.warning.message, getattr(part, "unreachables", ()))
+
+
+def require_no_gap(warning_code: str, warning_message: str, unreachables: Iterable[str]) -> None:
+    """Raise TRANSIENT for a warning or a list of places that mean an incomplete answer."""
+    if warning_code not in COMPLETE_WARNINGS:
+        raise ComputeError(ErrorKind.TRANSIENT, warning_code, warning_message, 200)
+    missing = ", ".join(unreachables)
+    if missing:
+        raise ComputeError(ErrorKind.TRANSIENT, "UNREACHABLE", missing, 200)

@@ -13,7 +13,7 @@ from slurm_hooks.compute.classify import classify_detail, classify_operation
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.google_client import GoogleComputeClient
 from slurm_hooks.compute.groups import group_from
-from slurm_hooks.compute.instances import instance_from
+from slurm_hooks.compute.instance_list import read_instances
 from slurm_hooks.compute.model import (
     ErrorDetail,
     GroupReference,
@@ -54,23 +54,25 @@ def recording(name: str) -> Recording:
     return Recording(exchange["status"], exchange["response"])
 
 
-def aggregated(server: CannedServer, service: str, member: str, name: str) -> list[Any]:
-    """The items of a recorded aggregated list, as protobuf messages from the real client."""
+def groups_in(server: CannedServer, name: str) -> dict[str, Any]:
+    """The groups of a recorded aggregated list, from the real client's messages."""
     server.will_answer(recording(name).answer)
     transport = Transport(server.url, "anonymous", QUICK)
-    pages = transport.pages(service, "aggregated_list", {"project": "demo"})
-    return [item for page in pages for s in page.items.values() for item in getattr(s, member)]
-
-
-def groups_in(server: CannedServer, name: str) -> dict[str, Any]:
-    service, member = "InstanceGroupManagersClient", "instance_group_managers"
-    messages = aggregated(server, service, member, name)
-    return {message.name: group_from(message) for message in messages}
+    service, request = "InstanceGroupManagersClient", {"project": "demo"}
+    scopes = (
+        s
+        for page in transport.pages(service, "aggregated_list", request)
+        for s in page.items.values()
+    )
+    groups = [group_from(message) for s in scopes for message in s.instance_group_managers]
+    return {group.reference.name: group for group in groups}
 
 
 def instances_in(server: CannedServer, name: str) -> dict[str, Any]:
-    messages = aggregated(server, "InstancesClient", "instances", name)
-    return {message.name: instance_from(message) for message in messages}
+    """The VMs of a recorded aggregated list."""
+    server.will_answer(recording(name).answer)
+    transport = Transport(server.url, "anonymous", QUICK)
+    return {vm.name: vm for vm in read_instances(transport, "demo", "demo")}
 
 
 def test_recorded_groups_are_read(server: CannedServer) -> None:

@@ -33,7 +33,6 @@ from slurm_hooks.slurm.render import (
 _MUNGE_KEY_BYTES = 128
 _MOST_GPUS = 16
 _VERSION_SECONDS = 10.0
-_RENDERED_DEVICES = "File=/dev/nvidia"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +110,12 @@ def _slurm_version() -> tuple[int, int]:
 def _rendered(state: BoxState, cluster: Cluster, options: BoxOptions) -> dict[str, str]:
     layout = Layout(state.directory)
     try:
-        texts = render(
+        return render(
             cluster,
             RenderOptions(
                 slurm_version=_slurm_version(),
                 programs_directory=str(layout.programs),
+                gpu_device_prefix=str(layout.devices / "nvidia"),
                 one_machine_first_port=state.ports.first_node,
                 suspend_time_seconds=options.suspend_time_seconds,
                 suspend_timeout_seconds=options.suspend_timeout_seconds,
@@ -132,8 +132,6 @@ def _rendered(state: BoxState, cluster: Cluster, options: BoxOptions) -> dict[st
         )
     except RenderError as error:
         raise BoxError(str(error)) from None
-    devices = f"File={layout.devices}/nvidia"
-    return {name: text.replace(_RENDERED_DEVICES, devices) for name, text in texts.items()}
 
 
 def _more_settings(options: BoxOptions) -> str:

@@ -53,7 +53,7 @@ class ProcessIdentity:
         return True
 
     def wait_until_gone(self, deadline_seconds: float) -> bool:
-        """Wait for the process to end; False when it still runs at the deadline."""
+        """Wait for the end of the process; False when it still runs at the deadline."""
         try:
             descriptor = os.pidfd_open(self.pid)
         except ProcessLookupError:
@@ -71,9 +71,19 @@ class ProcessIdentity:
 def identify(pid: int) -> ProcessIdentity | None:
     """The identity of the running process with this pid; None without one, or for a zombie."""
     fields = _stat_fields(pid)
-    if fields is None or fields.state in ("Z", "X"):
+    if fields is None:
+        return None
+    if fields.state in ("Z", "X") and not _has_other_threads(pid):
         return None
     return ProcessIdentity(pid, fields.start_ticks, _boot_id())
+
+
+def _has_other_threads(pid: int) -> bool:
+    """Whether a process whose first thread has ended goes on with others."""
+    try:
+        return sum(1 for _ in os.scandir(f"/proc/{pid}/task")) > 1
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def identify_self() -> ProcessIdentity:

@@ -127,9 +127,9 @@ class ScontrolClient:
         """Set state, reason or both on all the named nodes, in as few commands as possible.
 
         Control characters of the reason become blanks. If one of the nodes cannot take the
-        state, Slurm refuses with the others possibly changed already. 22.05 drops a reason that
-        comes alone to a node that is not DOWN, DRAIN or FAIL, and the one it had. Raises
-        SlurmError; ValueError if there is nothing to set.
+        state, Slurm refuses with the others possibly changed already. 22.05 and 26.05 drop a
+        reason that comes alone to a node that is not DOWN, DRAIN or FAIL, and the one it had.
+        Raises SlurmError; ValueError if there is nothing to set.
         """
         if update is None and reason is None:
             raise ValueError("neither a state nor a reason to set")

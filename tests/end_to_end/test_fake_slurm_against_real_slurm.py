@@ -34,13 +34,13 @@ SETTING_UP: dict[str, tuple[NodeUpdate, ...]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """A request made of a node in a starting state."""
+    """A request made of a node in a starting state; without an update, a reason alone."""
 
     start: str
-    update: NodeUpdate
+    update: NodeUpdate | None
 
 
-CASES = [Case(start, update) for start in SETTING_UP for update in NodeUpdate]
+CASES = [Case(start, update) for start in SETTING_UP for update in (*NodeUpdate, None)]
 
 
 @dataclass(frozen=True)
@@ -127,5 +127,5 @@ def look(slurm: SlurmClient, name: str, refused: bool, job_id: int | None) -> Se
     return Seen(node.state, bool(node.reason), refused, job_state)
 
 
-def reason_for(update: NodeUpdate) -> str | None:
-    return "a reason" if update in (NodeUpdate.DOWN, NodeUpdate.DRAIN) else None
+def reason_for(update: NodeUpdate | None) -> str | None:
+    return "a reason" if update in (NodeUpdate.DOWN, NodeUpdate.DRAIN, None) else None

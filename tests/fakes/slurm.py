@@ -1,6 +1,6 @@
 """A Slurm in memory behind the SlurmClient protocol, for tests of whoever steers it.
 
-It reacts to state requests as slurmctld of 22.05 does, or as that of 24.11 (both measured). Names
+It reacts to state requests as slurmctld of 22.05 does, or of 24.11 or 26.05 (all measured). Names
 and texts are trusted; what a node may not do raises SlurmRefused.
 """
 
@@ -16,6 +16,26 @@ from tests.fakes.slurm_machine import SlurmMachine
 
 SLURM_22_05 = SlurmVersion(22, 5, 8)
 SLURM_24_11 = SlurmVersion(24, 11, 5)
+SLURM_26_05 = SlurmVersion(26, 5, 5)
+
+
+@dataclass(frozen=True)
+class Reactions:
+    """In what the versions differ."""
+
+    power_down_hides_off: bool
+    """A node that is off does not look off between the request and SuspendProgram's next run."""
+    healthy_node_drops_reason: bool
+    """A reason alone, IDLE, RESUME and UNDRAIN clear the reason of a node that is healthy then."""
+    return_springs_trap: bool
+    """RESUME and UNDRAIN of a node that is off leave it NOT_RESPONDING."""
+
+
+_REACTIONS = {
+    SLURM_22_05: Reactions(True, True, True),
+    SLURM_24_11: Reactions(False, False, True),
+    SLURM_26_05: Reactions(False, True, False),
+}
 
 
 @dataclass(frozen=True)
@@ -42,7 +62,7 @@ class FakeSlurm(SlurmMachine):
         version: SlurmVersion = SLURM_22_05,
     ) -> None:
         super().__init__(idle_on_node_suspend=idle_on_node_suspend)
-        self._is_22_05 = version < SlurmVersion(23, 2)
+        self._reactions = _REACTIONS[max(known for known in _REACTIONS if known <= version)]
         self.calls: list[Call] = []
         self._failures: list[SlurmError] = []
         if names:
@@ -133,7 +153,7 @@ class FakeSlurm(SlurmMachine):
 
     def _cleared_by_power_down(self) -> set[NodeFlag]:
         """Later versions show a node that is off as off until SuspendProgram runs again."""
-        return {NodeFlag.POWERED_DOWN} if self._is_22_05 else set()
+        return {NodeFlag.POWERED_DOWN} if self._reactions.power_down_hides_off else set()
 
     def _down(self, name: str) -> None:
         self._end_jobs_on(name)
@@ -161,19 +181,24 @@ class FakeSlurm(SlurmMachine):
         self._set(
             name,
             base=BaseState.IDLE if leaves_down else state.base,
-            add={NodeFlag.NOT_RESPONDING},
+            add=self._set_by_return(name),
             remove={NodeFlag.DRAIN, NodeFlag.FAIL, NodeFlag.REBOOT_REQUESTED},
         )
 
     def _undrain(self, name: str) -> None:
-        self._set(name, add={NodeFlag.NOT_RESPONDING}, remove={NodeFlag.DRAIN})
+        self._set(name, add=self._set_by_return(name), remove={NodeFlag.DRAIN})
+
+    def _set_by_return(self, name: str) -> set[NodeFlag]:
+        is_off = self._has(name, NodeFlag.POWERED_DOWN)
+        is_spared = is_off and not self._reactions.return_springs_trap
+        return set() if is_spared else {NodeFlag.NOT_RESPONDING}
 
     def _set_reason(self, name: str, update: NodeUpdate | None, reason: str | None) -> None:
         node = self.nodes[name]
         is_out = node.state.base is BaseState.DOWN or node.state.has(NodeFlag.DRAIN, NodeFlag.FAIL)
-        back = (NodeUpdate.IDLE, NodeUpdate.RESUME, NodeUpdate.UNDRAIN)
-        if self._is_22_05 and not is_out and (update is None or update in back):
-            # A healthy node keeps no reason: given alone, it even clears the one that is there.
+        back = (NodeUpdate.IDLE, NodeUpdate.RESUME, NodeUpdate.UNDRAIN, None)
+        drops = update in back and self._reactions.healthy_node_drops_reason
+        if drops and not is_out:
             self.nodes[name] = replace(node, reason="")
         elif reason is not None:
             self.nodes[name] = replace(node, reason=reason)

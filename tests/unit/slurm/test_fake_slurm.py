@@ -6,7 +6,7 @@ import pytest
 
 from slurm_hooks.slurm.client import NodeUpdate, SlurmClient, SlurmRefused, SlurmUnavailable
 from slurm_hooks.slurm.model import BaseState, JobState, NodeFlag
-from tests.fakes.slurm import SLURM_24_11, Call, FakeSlurm
+from tests.fakes.slurm import SLURM_24_11, SLURM_26_05, Call, FakeSlurm
 from tests.fakes.slurm_machine import ProgramCall
 
 
@@ -93,6 +93,14 @@ def test_resume_of_a_sleeping_drained_node_springs_the_trap(slurm: FakeSlurm) ->
     slurm.update_nodes(["c-0"], NodeUpdate.DRAIN, "why")
     slurm.update_nodes(["c-0"], NodeUpdate.RESUME)
     assert flags(slurm, "c-0") == {NodeFlag.POWERED_DOWN, NodeFlag.NOT_RESPONDING}
+    assert slurm.nodes["c-0"].reason == ""
+
+
+def test_newest_version_has_no_trap() -> None:
+    slurm = FakeSlurm(["c-0"], version=SLURM_26_05)
+    slurm.update_nodes(["c-0"], NodeUpdate.DRAIN, "why")
+    slurm.update_nodes(["c-0"], NodeUpdate.RESUME)
+    assert flags(slurm, "c-0") == {NodeFlag.POWERED_DOWN}
     assert slurm.nodes["c-0"].reason == ""
 
 

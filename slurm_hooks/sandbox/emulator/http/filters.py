@@ -40,13 +40,13 @@ def parse(text: str) -> Predicate:
     if not text.strip():
         return lambda item: True
     parser = _Parser(text)
-    predicate = parser.either()
+    predicate = parser.everything()
     parser.expect_end()
     return predicate
 
 
 class _Parser:
-    """Recursive descent; AND binds closer than OR, and needs not be written."""
+    """Recursive descent; as in AIP-160 OR binds closer than AND, which needs not be written."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -84,29 +84,30 @@ class _Parser:
         if self._peek() is not None:
             raise self._malformed()
 
-    def either(self) -> Predicate:
-        parts = [self._all()]
-        while self._at("OR"):
-            self._take()
-            parts.append(self._all())
-        return lambda item: any(part(item) for part in parts)
-
-    def _all(self) -> Predicate:
-        parts = [self._one()]
-        while self._peek() is not None and not self._at("OR", ")"):
+    def everything(self) -> Predicate:
+        """A sequence of alternatives, with or without AND between them."""
+        parts = [self._either()]
+        while self._peek() is not None and not self._at(")"):
             if self._at("AND"):
                 self._take()
-            parts.append(self._one())
+            parts.append(self._either())
         return lambda item: all(part(item) for part in parts)
 
+    def _either(self) -> Predicate:
+        parts = [self._one()]
+        while self._at("OR"):
+            self._take()
+            parts.append(self._one())
+        return lambda item: any(part(item) for part in parts)
+
     def _one(self) -> Predicate:
-        if self._at("NOT", "-"):
+        if self._at("NOT"):
             self._take()
             inner = self._one()
             return lambda item: not inner(item)
         if self._at("("):
             self._take()
-            predicate = self.either()
+            predicate = self.everything()
             if self._take().text != ")":
                 raise self._malformed()
             return predicate

@@ -24,7 +24,7 @@ from tests.waiting import wait_until
 
 BIN_DIRECTORY = os.environ.get("SLURM_BIN_DIRECTORY", "")
 DAEMONS_PATH = ":".join(filter(None, [BIN_DIRECTORY, "/usr/sbin:/usr/bin:/sbin:/bin"]))
-PROGRAMS = ("slurmctld", "slurmd", "scontrol", "sbatch")
+PROGRAMS = ("slurmctld", "slurmd", "scontrol", "sbatch", "scancel", "squeue")
 STOP_SECONDS = 10
 
 _CONF = """\
@@ -103,7 +103,8 @@ class PrivateSlurm:
         return int(answer.stdout)
 
     def stop(self) -> None:
-        """End all daemons that were started."""
+        """End all jobs and daemons that were started."""
+        self._end_jobs()
         for process in reversed(self._processes):
             process.terminate()
         for process in self._processes:
@@ -116,8 +117,16 @@ class PrivateSlurm:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
+    def _end_jobs(self) -> None:
+        with suppress(subprocess.TimeoutExpired, AssertionError):
+            self.command("scancel", "--user", getpass.getuser())
+            wait_until("job steps end", self._has_no_steps, STOP_SECONDS)
+
+    def _has_no_steps(self) -> bool:
+        return not self.command("squeue", "-h", "-t", "running,completing").stdout.strip()
+
     def _pids_of_steps(self) -> Iterator[int]:
-        """Job steps outlive their slurmd: they are known by the slurm.conf in their environment."""
+        """What a dead slurmctld could not cancel, known by the slurm.conf in its environment."""
         mark = f"SLURM_CONF={self.conf}".encode()
         for environ in Path("/proc").glob("[0-9]*/environ"):
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Text and JSON of 22.05.8 and 24.11.5 say the same of the same cluster.
+"""Text and JSON of 22.05.8, 24.11.5 and 26.05.5 say the same of the same cluster.
 
 The cluster: four cloud nodes, the first three waking for jobs 1 and 7, the fourth drained; a job
 array, a heterogeneous job, a held job whose name imitates another job's record, a cancelled job
@@ -30,25 +30,33 @@ from tests.unit.slurm.recorded import recorded
 NODES = [
     nodes_from_text(recorded("22.05", "nodes.txt")),
     nodes_from_text(recorded("24.11", "nodes.txt")),
+    nodes_from_text(recorded("26.05", "nodes.txt")),
     nodes_from_json(recorded("24.11", "nodes.json")),
+    nodes_from_json(recorded("26.05", "nodes.json")),
 ]
 JOBS_OF_JSON = [
     jobs_from_json(recorded("22.05", "jobs.json")),
     jobs_from_json(recorded("24.11", "jobs.json")),
+    jobs_from_json(recorded("26.05", "jobs.json")),
 ]
 JOBS_OF_TEXT = [
     jobs_from_text(recorded("22.05", "jobs.txt")),
     jobs_from_text(recorded("24.11", "jobs.txt")),
+    jobs_from_text(recorded("26.05", "jobs.txt")),
 ]
 PARTITIONS = [
     partitions_from_text(recorded("22.05", "partitions.txt")),
     partitions_from_text(recorded("24.11", "partitions.txt")),
+    partitions_from_text(recorded("26.05", "partitions.txt")),
     partitions_from_json(recorded("24.11", "partitions.json")),
+    partitions_from_json(recorded("26.05", "partitions.json")),
 ]
 RESERVATIONS = [
     reservations_from_text(recorded("22.05", "reservations.txt")),
     reservations_from_text(recorded("24.11", "reservations.txt")),
+    reservations_from_text(recorded("26.05", "reservations.txt")),
     reservations_from_json(recorded("24.11", "reservations.json")),
+    reservations_from_json(recorded("26.05", "reservations.json")),
 ]
 
 
@@ -88,6 +96,8 @@ def test_configuring_job_has_its_nodes_and_times(jobs: dict[int, Job]) -> None:
     assert job.start_time_utc.replace(second=0) in {
         datetime(2026, 12, 1, 5, 35, tzinfo=UTC),
         datetime(2026, 12, 1, 5, 36, tzinfo=UTC),
+        datetime(2026, 12, 1, 5, 55, tzinfo=UTC),
+        datetime(2026, 12, 1, 5, 56, tzinfo=UTC),
     }
     assert (job.user, job.partition, job.restarts) == ("root", "cpu", 0)
     assert (job.requeue, job.batch) == (True, True)
@@ -109,21 +119,22 @@ def test_array_task_with_nodes_is_known_by_its_raw_id(parsed: Parsed[int, Job]) 
 
 @pytest.mark.parametrize("jobs", [parsed.records for parsed in JOBS_OF_JSON + JOBS_OF_TEXT])
 def test_components_of_a_heterogeneous_job_are_jobs(jobs: dict[int, Job]) -> None:
-    assert not jobs[3].requeue
-    assert jobs[4].state is JobState.PENDING
+    components = [job for job in jobs.values() if not job.requeue]
+    assert [job.state for job in components] == [JobState.PENDING, JobState.PENDING]
 
 
 @pytest.mark.parametrize("jobs", [parsed.records for parsed in JOBS_OF_JSON + JOBS_OF_TEXT])
 def test_ended_job_that_is_still_listed_is_not_active(jobs: dict[int, Job]) -> None:
-    assert jobs[6].state is JobState.CANCELLED
-    assert not jobs[6].is_active
+    ended = next(job for job in jobs.values() if job.name == "ended")
+    assert ended.state is JobState.CANCELLED
+    assert not ended.is_active
     assert jobs[1].is_active
 
 
 @pytest.mark.parametrize("jobs", [parsed.records for parsed in JOBS_OF_JSON])
 def test_job_name_cannot_imitate_another_job_in_json(jobs: dict[int, Job]) -> None:
-    assert jobs[5].name.startswith("evil\nJobId=1")
-    assert jobs[5].state is JobState.PENDING
+    imitator = next(job for job in jobs.values() if job.name.startswith("evil\nJobId=1"))
+    assert imitator.state is JobState.PENDING
     assert jobs[1].state is JobState.CONFIGURING
 
 

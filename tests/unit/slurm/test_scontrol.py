@@ -41,20 +41,24 @@ def slurm_22_05() -> CannedRunner:
     )
 
 
-def slurm_24_11() -> CannedRunner:
+def slurm_with_json(version: str) -> CannedRunner:
     answers: dict[str, CommandResult | str] = {
-        f"scontrol --all show {what} --json=v0.0.42": ok(recorded("24.11", f"{what}.json"))
+        f"scontrol --all show {what} --json=v0.0.42": ok(recorded(version, f"{what}.json"))
         for what in ("nodes", "jobs", "partitions", "reservations")
     }
-    answers["scontrol --version"] = ok(recorded("24.11", "version.txt"))
+    answers["scontrol --version"] = ok(recorded(version, "version.txt"))
     return CannedRunner(answers)
+
+
+def slurm_24_11() -> CannedRunner:
+    return slurm_with_json("24.11")
 
 
 def client(runner: CannedRunner) -> ScontrolClient:
     return ScontrolClient(CONF, runner=runner)
 
 
-@pytest.mark.parametrize("runner", [slurm_22_05(), slurm_24_11()])
+@pytest.mark.parametrize("runner", [slurm_22_05(), slurm_24_11(), slurm_with_json("26.05")])
 def test_read_takes_four_commands_and_one_for_the_version(runner: CannedRunner) -> None:
     slurm: SlurmClient = client(runner)
     snapshot = slurm.read()

@@ -325,6 +325,36 @@ def test_quota_set_by_control_shows_in_the_region(api: Api, control: EmulatorCon
         control.set_quota("us-central1", "ACTIVE_RESIZE_REQUESTS", 100)
 
 
+def test_unreachable_zone_makes_aggregated_lists_partial(
+    api: Api, control: EmulatorControl
+) -> None:
+    api.make_group()
+    api.make_vms("n-0")
+    control.set_unreachable_zones(ZONE)
+    try:
+        whole = api.get(f"{PROJECT}/aggregated/instances")
+        partial = api.get(f"{PROJECT}/aggregated/instances?returnPartialSuccess=true")
+        zonal = api.get(f"{ZONE_PATH}/instances")
+    finally:
+        control.set_unreachable_zones()
+    assert (whole.status, whole.reason) == (503, "backendError")
+    assert zonal.status == 503
+    assert partial.body["items"][f"zones/{ZONE}"]["warning"]["code"] == "UNREACHABLE"
+    assert partial.body["unreachables"] == [f"projects/demo/zones/{ZONE}"]
+    assert api.get(f"{PROJECT}/aggregated/instances").status == 200
+
+
+def test_lists_may_lag_behind_what_is_found_by_name(api: Api, control: EmulatorControl) -> None:
+    api.make_group()
+    control.set_behaviour(listLagSeconds=3600)
+    try:
+        assert "items" not in api.get(GROUPS).body
+        assert api.get(GROUP).status == 200
+    finally:
+        control.set_behaviour(listLagSeconds=0)
+    assert [item["name"] for item in api.get(GROUPS).body["items"]] == ["g1"]
+
+
 def test_clock_moves_vms_to_their_end_of_life(api: Api, control: EmulatorControl) -> None:
     api.make_group()
     api.make_vms("n-0")

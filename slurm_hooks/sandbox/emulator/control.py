@@ -202,6 +202,10 @@ class EmulatorControl:
         """Set the limit of a regional quota metric."""
         self._call("PUT", "quotas", {"region": region, "metric": metric, "limit": limit})
 
+    def set_unreachable_zones(self, *zones: str) -> None:
+        """Let these zones not answer, and all others answer: 503, or a partial aggregated list."""
+        self._call("PUT", "unreachable", {"zones": list(zones)})
+
     def advance_clock(self, seconds: float) -> None:
         """Move the emulator's time forward; all that falls due happens before this returns."""
         self._call("POST", "clock", {"advanceSeconds": seconds})

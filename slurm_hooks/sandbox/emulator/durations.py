@@ -9,6 +9,7 @@ from slurm_hooks.sandbox.emulator.problems import Findings
 SCHEDULING_SECONDS = (30, 120 * 86400)
 FLEX_START_SECONDS = (30, 7 * 86400)
 REQUEST_SECONDS = (600, 7 * 86400)
+VALIDITY_SECONDS = (90, 7200)
 _NANOS = 1_000_000_000
 
 

@@ -7,6 +7,7 @@ from slurm_hooks.sandbox.emulator import (
     group_rules,
     memberships,
     operations,
+    resource_policies,
     templates,
     waiting,
 )
@@ -67,6 +68,7 @@ def insert(world: World, call: Call, scope: Scope, body: Json) -> Operation:
     )
     if (scope, name) in world.groups:
         raise already_exists(world.path(group.path))
+    _check_workload_policy(world, body)
 
     def accept() -> None:
         world.groups[scope, name] = group
@@ -93,6 +95,19 @@ def _usable_template(world: World, scope: Scope, link: str) -> Template:
     if not template.ready:
         raise not_ready(world.path(template.path))
     return template
+
+
+def _check_workload_policy(world: World, body: Json) -> None:
+    link = body.get("resourcePolicies", {}).get("workloadPolicy", "")
+    if not link:
+        return
+    field = "resource.resourcePolicies.workloadPolicy"
+    reference = parse_reference(link, "resourcePolicies")
+    if reference is None:
+        raise invalid_field(field, link, "The URL is malformed.")
+    policy = resource_policies.find(world, reference.scope, reference.name)
+    if "workloadPolicy" not in policy.body:
+        raise invalid_field(field, link, "It is not a workload policy.")
 
 
 def find(world: World, scope: Scope, name: str) -> Group:

@@ -110,6 +110,11 @@ def quota_message(metric: str, limit: float, region: str) -> str:
     return f"Quota '{metric}' exceeded.  Limit: {float(limit)} in region {region}."
 
 
+def unreachable(zone: str) -> ApiError:
+    """503 `backendError` for a zone that does not answer."""
+    return ApiError(503, [Refusal(f"The zone '{zone}' is unreachable.", "backendError")])
+
+
 def rate_limit_exceeded(group: str, project_number: int) -> ApiError:
     """403 `rateLimitExceeded`, which the API's front end answers with a status word."""
     message = (

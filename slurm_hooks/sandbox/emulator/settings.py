@@ -55,6 +55,7 @@ class Behaviour:
     late_cancel: LateCancel = LateCancel.HTTP
     calls_per_minute: int = 1500
     wait_seconds: float = 120.0
+    list_lag_seconds: float = 0.0
     shutdown_window_seconds: float = 5.0
     expiry_delay_seconds: float = 10.0
     request_lifetime_seconds: float = 7 * 86400.0

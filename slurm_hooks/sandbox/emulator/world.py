@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from slurm_hooks.sandbox.emulator.capacity import CapacityTable
 from slurm_hooks.sandbox.emulator.identifiers import Identifiers
@@ -19,6 +19,9 @@ from slurm_hooks.sandbox.emulator.quotas import QuotaTable
 from slurm_hooks.sandbox.emulator.records import Group, Instance, Operation, Template
 from slurm_hooks.sandbox.emulator.schedule import Effect, Schedule
 from slurm_hooks.sandbox.emulator.settings import Behaviour, Latency
+
+if TYPE_CHECKING:
+    from slurm_hooks.sandbox.emulator.resource_policies import ResourcePolicy
 
 
 class Guests(Protocol):
@@ -85,6 +88,8 @@ class World:
     templates: dict[tuple[Scope, str], Template] = field(default_factory=dict)
     groups: dict[tuple[Scope, str], Group] = field(default_factory=dict)
     instances: dict[tuple[str, str], Instance] = field(default_factory=dict)
+    policies: dict[tuple[Scope, str], ResourcePolicy] = field(default_factory=dict)
+    unreachable_zones: frozenset[str] = frozenset()
     operations: dict[tuple[Scope, str], Operation] = field(default_factory=dict)
     replays: dict[str, Replay] = field(default_factory=dict)
     next_operation_failure: OperationFailure | None = None

@@ -32,6 +32,7 @@ from slurm_hooks.sandbox.emulator.http.project_routes import (
     AGGREGATED_TEMPLATES,
     OPERATION_ROUTES,
     OPERATION_WAIT,
+    POLICY_ROUTES,
     PROJECT_GET,
     REGION_GET,
     REGION_LIST,
@@ -70,6 +71,7 @@ def _api_routes(service: Service) -> list[Route]:
         (INSTANCE_ROUTES, (ScopeKind.ZONE,)),
         (TEMPLATE_ROUTES, (ScopeKind.GLOBAL, ScopeKind.REGION)),
         (OPERATION_ROUTES, tuple(ScopeKind)),
+        (POLICY_ROUTES, (ScopeKind.REGION,)),
         ((ZONE_GET,), (ScopeKind.ZONE,)),
         ((REGION_GET,), (ScopeKind.REGION,)),
     ]

@@ -48,6 +48,7 @@ def control_routes(service: Service) -> list[Route]:
         ("POST", "resizeRequests/{name}/grant", _grant_request),
         ("POST", "instances/{name}/{event}", _instance_event),
         ("PUT", "quotas", _set_quota),
+        ("PUT", "unreachable", _set_unreachable),
         ("POST", "clock", _advance_clock),
         ("GET", "calls", _calls),
         ("DELETE", "calls", _clear_calls),
@@ -212,6 +213,15 @@ def _set_quota(service: Service, names: dict[str, str], body: Json) -> Json:
     service.world.quotas.limits[pair] = float(body["limit"])
     waiting.request_round(service.world)
     return {"region": pair[0], "metric": pair[1], "limit": float(body["limit"])}
+
+
+def _set_unreachable(service: Service, names: dict[str, str], body: Json) -> Json:
+    zones = frozenset(body["zones"])
+    unknown = zones - frozenset(service.world.places.zones)
+    if unknown:
+        raise ValueError(f"zones that are not served: {', '.join(sorted(unknown))}")
+    service.world.unreachable_zones = zones
+    return {"zones": sorted(zones)}
 
 
 def _advance_clock(service: Service, names: dict[str, str], body: Json) -> Json:

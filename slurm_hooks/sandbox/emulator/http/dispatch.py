@@ -24,6 +24,7 @@ from slurm_hooks.sandbox.emulator.problems import (
     invalid_field,
     not_found,
     required,
+    unreachable,
 )
 from slurm_hooks.sandbox.emulator.records import Json, Operation
 from slurm_hooks.sandbox.emulator.resource_names import checked_request_id
@@ -139,6 +140,8 @@ def checked_scope(world: World, kind: ScopeKind, names: Mapping[str, str]) -> Sc
     scope = Scope(kind, names[word])
     if not world.places.has(scope):
         raise invalid_field(word, scope.name, f"Unknown {word}.")
+    if scope.name in world.unreachable_zones:
+        raise unreachable(scope.name)
     return scope
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from slurm_hooks.sandbox.emulator import groups, instance_calls, machine_types
+from slurm_hooks.sandbox.emulator import groups, instance_calls, machine_types, standalone
 from slurm_hooks.sandbox.emulator.http import instance_shapes, shapes
 from slurm_hooks.sandbox.emulator.http.dispatch import (
     AGGREGATED_PARAMETERS,
@@ -61,6 +61,11 @@ def _aggregated(world: World, call: ApiCall) -> Json:
 def _get(world: World, call: ApiCall) -> Json:
     found = instance_calls.find(world, call.scope.name, call.names["instance"])
     return instance_shapes.instance(world, found)
+
+
+def _insert(world: World, call: ApiCall) -> Operation:
+    source = call.query.get("sourceInstanceTemplate", "")
+    return standalone.insert(world, call.call, call.scope.name, call.body, source)
 
 
 def _verb(verb: Verb) -> Callable[[World, ApiCall], Operation]:
@@ -172,6 +177,14 @@ def _mutation(method: str, path: str, verb: Verb) -> ApiRoute:
 
 INSTANCE_ROUTES = (
     ApiRoute("GET", _BASE, _list, "", LIST_PARAMETERS, "lists"),
+    ApiRoute(
+        "POST",
+        _BASE,
+        begins(_insert),
+        "Instance",
+        _REQUEST_ID | {"sourceInstanceTemplate"},
+        "mutations",
+    ),
     ApiRoute("GET", _INSTANCE, _get),
     _mutation("DELETE", _INSTANCE, instance_calls.delete),
     _mutation("POST", f"{_INSTANCE}/reset", instance_calls.reset),

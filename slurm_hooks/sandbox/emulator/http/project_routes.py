@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slurm_hooks.sandbox.emulator import operations, templates
+from slurm_hooks.sandbox.emulator import operations, resource_policies, templates
 from slurm_hooks.sandbox.emulator.http import instance_shapes, shapes
 from slurm_hooks.sandbox.emulator.http.dispatch import (
     AGGREGATED_PARAMETERS,
@@ -13,12 +13,16 @@ from slurm_hooks.sandbox.emulator.http.dispatch import (
 )
 from slurm_hooks.sandbox.emulator.http.listing import Frame, Scoped, aggregated_list, plain_list
 from slurm_hooks.sandbox.emulator.http.paging import Listable
+from slurm_hooks.sandbox.emulator.identifiers import timestamp
 from slurm_hooks.sandbox.emulator.places import GLOBAL, Scope
 from slurm_hooks.sandbox.emulator.records import Json, Operation, Template
+from slurm_hooks.sandbox.emulator.resource_policies import ResourcePolicy
 from slurm_hooks.sandbox.emulator.world import World
 
 _TEMPLATES = "instanceTemplates"
 _TEMPLATE = f"{_TEMPLATES}/{{template}}"
+_POLICIES = "resourcePolicies"
+_POLICY_PATH = f"{_POLICIES}/{{policy}}"
 _OPERATIONS = "operations"
 _OPERATION = f"{_OPERATIONS}/{{operation}}"
 _REQUEST_ID = frozenset({"requestId"})
@@ -122,6 +126,48 @@ def _region_get(world: World, call: ApiCall) -> Json:
 def _project_get(world: World, call: ApiCall) -> Json:
     return instance_shapes.project(world)
 
+
+def _policy(world: World, policy: ResourcePolicy) -> Json:
+    return {
+        **policy.body,
+        "kind": "compute#resourcePolicy",
+        "id": str(policy.policy_id),
+        "creationTimestamp": timestamp(policy.created_utc),
+        **shapes.place(world, policy.scope),
+        "selfLink": shapes.link(world, policy.path),
+        "status": "READY",
+    }
+
+
+def _policy_list(world: World, call: ApiCall) -> Json:
+    frame = Frame("compute#resourcePolicyList", f"{call.scope}/{_POLICIES}")
+    items = [
+        Listable(policy, policy.name, policy.created_utc.timestamp())
+        for policy in world.policies.values()
+        if policy.scope == call.scope
+    ]
+    return plain_list(world, call.query, frame, items, lambda one: _policy(world, one))
+
+
+def _policy_get(world: World, call: ApiCall) -> Json:
+    return _policy(world, resource_policies.find(world, call.scope, call.names["policy"]))
+
+
+def _policy_insert(world: World, call: ApiCall) -> Operation:
+    return resource_policies.insert(world, call.call, call.scope, call.body)
+
+
+def _policy_delete(world: World, call: ApiCall) -> Operation:
+    return resource_policies.delete(world, call.call, call.scope, call.names["policy"])
+
+
+POLICY_ROUTES = (
+    ApiRoute("GET", _POLICIES, _policy_list, "", LIST_PARAMETERS, "lists"),
+    ApiRoute("POST", _POLICIES, begins(_policy_insert), "ResourcePolicy", _REQUEST_ID, "mutations"),
+    ApiRoute("GET", _POLICY_PATH, _policy_get),
+    ApiRoute("DELETE", _POLICY_PATH, begins(_policy_delete), "", _REQUEST_ID, "mutations"),
+)
+"""Served under regions/{region}."""
 
 TEMPLATE_ROUTES = (
     ApiRoute("GET", _TEMPLATES, _template_list, "", LIST_PARAMETERS | {"view"}, "lists"),

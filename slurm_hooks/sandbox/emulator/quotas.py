@@ -20,8 +20,8 @@ DEFAULT_LIMITS: dict[str, float] = {
     ACTIVE_RESIZE_REQUESTS: 100.0,
     "INSTANCES": 24_000.0,
     "INSTANCE_GROUP_MANAGERS": 1_000.0,
-    "CPUS": 1_000_000.0,
-    "PREEMPTIBLE_CPUS": 1_000_000.0,
+    "CPUS": 10_000_000.0,
+    "PREEMPTIBLE_CPUS": 10_000_000.0,
 } | {
     prefix + metric: _PLENTY
     for metric in machine_types.GPU_METRICS.values()

@@ -61,7 +61,8 @@ class Actor:
         for action in plan.actions:
             if isinstance(action, InsertGroup | InsertRequest | CancelRequest | DeleteRequest):
                 outcomes.append(self._start(action, memory))
-        outcomes.extend(self._delete_instances(list(_of_type(plan.actions, DeleteInstance))))
+        deletions = list(_of_type(plan.actions, DeleteInstance))
+        outcomes.extend(self._delete_instances(deletions, memory))
         outcomes.extend(self._update_nodes(list(_of_type(plan.actions, UpdateNode))))
         for forget in _of_type(plan.actions, ForgetCall):
             self._calls.forget(forget.call_id)
@@ -81,7 +82,7 @@ class Actor:
     def _start(
         self, action: InsertGroup | InsertRequest | CancelRequest | DeleteRequest, memory: Memory
     ) -> Outcome:
-        request_id = f"{action.subject}#{memory.attempts.get(action.subject, 0)}"
+        request_id = _attempt(action, memory)
         match action:
             case InsertGroup():
                 return self._insert_group(action, request_id)
@@ -113,19 +114,22 @@ class Actor:
                 return _failed(action, error)
         return _started(action, lambda: self._compute.insert_group(action.group, request_id))
 
-    def _delete_instances(self, actions: Sequence[DeleteInstance]) -> Iterator[Outcome]:
+    def _delete_instances(
+        self, actions: Sequence[DeleteInstance], memory: Memory
+    ) -> Iterator[Outcome]:
         by_group: dict[GroupReference, list[DeleteInstance]] = {}
         for action in actions:
             by_group.setdefault(action.group, []).append(action)
         for group, members in by_group.items():
             for start in range(0, len(members), MOST_INSTANCES_A_CALL):
-                yield from self._delete_batch(group, members[start : start + MOST_INSTANCES_A_CALL])
+                batch = members[start : start + MOST_INSTANCES_A_CALL]
+                yield from self._delete_batch(group, batch, memory)
 
     def _delete_batch(
-        self, group: GroupReference, batch: Sequence[DeleteInstance]
+        self, group: GroupReference, batch: Sequence[DeleteInstance], memory: Memory
     ) -> Iterator[Outcome]:
         zones = {action.name: action.zone for action in batch}
-        text = "\n".join(action.subject for action in batch)
+        text = "\n".join(_attempt(action, memory) for action in batch)
         request_id = f"delete instances {hashlib.sha256(text.encode()).hexdigest()}"
         try:
             operation = self._compute.delete_instances(group, zones, request_id)
@@ -165,6 +169,11 @@ class Actor:
             states = "+".join(updates)
             log_event(LOG, logging.INFO, "nodes changed", nodes=names, to=states, reason=reason)
             yield from (Outcome(action) for action in members)
+
+
+def _attempt(action: Action, memory: Memory) -> str:
+    """The thing and the attempt: what a request id is derived from."""
+    return f"{action.subject}#{memory.attempts.get(action.subject, 0)}"
 
 
 def _of_type(actions: Iterable[Action], kind: type[ActionType]) -> Iterator[ActionType]:

@@ -42,29 +42,33 @@ ONE_SHOT_LIMIT_SECONDS = 1800.0
 app = typer.Typer(add_completion=False)
 
 
-class Stop:
-    """Set by SIGTERM or SIGINT. The pass under way is finished first."""
+class Stopped(BaseException):
+    """SIGTERM or SIGINT came. Not an Exception, so that nothing on its way takes it for one."""
+
+
+class Signals:
+    """The signals of this process: stop at once, wherever the pass is; reload when it is over.
+
+    A pass may be cut short at any instruction, as by kill -9: what it had started, the next
+    one finds. So a stop never waits for an API that does not answer.
+    """
 
     def __init__(self, bell: Bell | None = None) -> None:
-        self.requested = threading.Event()
         self.reload = threading.Event()
         self._bell = bell
 
     def install(self) -> None:
-        """Take over the signals of this process."""
+        """Take over the signals."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_stop)
         signal.signal(signal.SIGHUP, self._on_reload)
 
-    def _on_stop(self, _number: int, _frame: object) -> None:
-        self.requested.set()
-        self._ring()
+    def _on_stop(self, number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_IGN)
+        raise Stopped
 
     def _on_reload(self, _number: int, _frame: object) -> None:
         self.reload.set()
-        self._ring()
-
-    def _ring(self) -> None:
         if self._bell is not None:
             self._bell.rung.set()
 
@@ -72,24 +76,25 @@ class Stop:
 def serve(controller: assembly.Controller) -> None:
     """Run passes until told to stop; SIGHUP reads settings and cluster file again."""
     bell = Bell(controller.spool_directory)
-    stop = Stop(bell)
-    stop.install()
-    log_event(LOG, logging.INFO, "started", cluster=controller.cluster.cluster_id)
-    notify("READY=1")
+    signals = Signals(bell)
     delay = 0.0
     try:
-        while not stop.requested.is_set():
-            if stop.reload.is_set():
-                stop.reload.clear()
+        signals.install()
+        log_event(LOG, logging.INFO, "started", cluster=controller.cluster.cluster_id)
+        notify("READY=1")
+        while True:
+            if signals.reload.is_set():
+                signals.reload.clear()
                 controller = _reloaded(controller)
             bell.rung.clear()
             plan = _guarded_pass(controller.passes)
             notify("WATCHDOG=1")
             delay = delay_after(plan, delay, controller.interval_seconds)
             _wait(controller.passes, bell, delay)
+    except Stopped:
+        log_event(LOG, logging.INFO, "stopped")
     finally:
         bell.close()
-        log_event(LOG, logging.INFO, "stopped")
 
 
 def _guarded_pass(passes: Passes) -> Plan:
@@ -101,9 +106,7 @@ def _guarded_pass(passes: Passes) -> Plan:
         return Plan()
 
 
-def run_until_settled(
-    passes: Passes, stop: Stop, gives_way: Callable[[], bool], limit_seconds: float
-) -> bool:
+def run_until_settled(passes: Passes, gives_way: Callable[[], bool], limit_seconds: float) -> bool:
     """Run passes until nothing of ours is on its way; whether that came within the limit.
 
     A request that waits for capacity counts as settled: its VMs come without us. Ends early
@@ -111,14 +114,14 @@ def run_until_settled(
     """
     end = time.monotonic() + limit_seconds
     delay = 0.0
-    while not stop.requested.is_set() and not gives_way():
+    while not gives_way():
         plan = passes.run()
         if not plan.unsettled and not plan.actions and not passes.has_operations:
             return True
         delay = delay_after(plan, delay, 5.0)
         if time.monotonic() + delay > end:
             return False
-        stop.requested.wait(delay)
+        time.sleep(delay)
     return False
 
 
@@ -199,21 +202,21 @@ def command(
 
 
 def _one_shot(settings_file: str, spool_directory: Path) -> None:
-    stop = Stop()
-    stop.install()
     try:
+        Signals().install()
         with next_runner(spool_directory):
             controller = assembly.assemble(settings_file)
             log_event(LOG, logging.INFO, "one-shot pass started")
             settled = run_until_settled(
                 controller.passes,
-                stop,
                 lambda: daemon_is_there(spool_directory),
                 ONE_SHOT_LIMIT_SECONDS,
             )
             log_event(LOG, logging.INFO, "one-shot pass ended", settled=settled)
     except Locked:
         log_event(LOG, logging.DEBUG, "another one-shot pass will see to it")
+    except Stopped:
+        log_event(LOG, logging.INFO, "one-shot pass stopped")
 
 
 @contextlib.contextmanager

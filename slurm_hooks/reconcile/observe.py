@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from slurm_hooks.compute.classify import classify_detail
+from slurm_hooks.compute.classify import classify_operation
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import ComputeSnapshot
@@ -51,9 +51,10 @@ def poll_operations(compute: ComputeClient, memory: Memory, now: datetime) -> Me
             if error.kind is ErrorKind.GONE:
                 readings.append(Reading(subject, None))
     kinds = {
-        reading.subject: classify_detail(reading.operation.error, reading.operation.http_status)
+        reading.subject: kind
         for reading in readings
-        if reading.operation is not None and reading.operation.error is not None
+        if reading.operation is not None
+        and (kind := classify_operation(reading.operation)) is not None
     }
     return settle(memory, readings, kinds, now)
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from slurm_hooks.reconcile.locks import daemon_runner
+from tests.waiting import wait_until
 
 DAEMON = Path(sys.executable).parent / "slurm-hooksd"
 EXAMPLE = Path(__file__).resolve().parents[3] / "etc" / "slurm-hooks" / "cluster_config.json"
@@ -83,3 +84,31 @@ def test_help_teaches(tmp_path: Path) -> None:
     assert result.returncode == 0
     for word in ("--once", "--dry-run", "--settings"):
         assert word in result.stdout
+
+
+def test_stop_does_not_wait_for_a_slurm_that_does_not_answer(tmp_path: Path) -> None:
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    for name in ("scontrol", "squeue"):
+        (commands / name).write_text("#!/bin/sh\nexec sleep 600\n")
+        (commands / name).chmod(0o755)
+    write_settings(tmp_path, SlurmBinDir=str(commands))
+    environment = {"SLURM_CONF": str(tmp_path / "slurm.conf"), "PATH": os.defpath}
+    daemon = subprocess.Popen([str(DAEMON)], env=environment)
+    try:
+        log = tmp_path / "log"
+        wait_until("the daemon", lambda: log.exists() and "started" in log.read_text(), 30)
+        wait_until("its question to Slurm", lambda: bool(children_of(daemon.pid)), 30)
+        (child,) = children_of(daemon.pid)
+        daemon.terminate()
+        assert daemon.wait(timeout=10) == 0
+        assert "stopped" in log.read_text()
+        wait_until("the command to be gone", lambda: not Path(f"/proc/{child}").exists(), 10)
+    finally:
+        daemon.kill()
+        daemon.wait()
+
+
+def children_of(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(word) for word in children.split()]

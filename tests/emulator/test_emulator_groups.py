@@ -302,6 +302,20 @@ def test_repairing_group_replaces_a_lost_vm_under_its_name() -> None:
     assert group.target_size == 1
 
 
+def test_repairing_group_replaces_a_vm_that_was_deleted_behind_its_back() -> None:
+    project = Project()
+    group = standard_group(project, instanceLifecyclePolicy={})
+    create(project, group, "n-0", "n-1")
+    project.pass_time(60)
+    old = project.instance("n-0")
+    project.finish(instance_calls.delete(project.world, Call(), ZONE, "n-0"))
+    assert delete_members(project, group, url("n-1")).failure is None
+    project.pass_time(60)
+
+    assert project.names() == ["n-0"]
+    assert project.instance("n-0").instance_id != old.instance_id
+
+
 def test_group_without_repairs_lets_a_lost_vm_go() -> None:
     project = Project()
     group = project.add_group()

@@ -17,6 +17,7 @@ from slurm_hooks.sandbox.emulator import addresses, operations, quotas
 from slurm_hooks.sandbox.emulator.operations import Draft
 from slurm_hooks.sandbox.emulator.places import region_of, zone_scope
 from slurm_hooks.sandbox.emulator.records import (
+    LEAVING,
     Group,
     Instance,
     InstanceStatus,
@@ -135,7 +136,7 @@ def delete(world: World, instance: Instance) -> None:
     had_guest = instance.status is InstanceStatus.RUNNING
     instance.status = InstanceStatus.STOPPING
     instance.last_stop_utc = world.now
-    _mark_member_deleting(instance)
+    _mark_member_leaving(instance)
     outstanding = {"guest", "time"}
 
     def settle(part: str) -> None:
@@ -150,10 +151,15 @@ def delete(world: World, instance: Instance) -> None:
         settle("guest")
 
 
-def _mark_member_deleting(instance: Instance) -> None:
-    member = instance.group.members.get(instance.name) if instance.group else None
-    if member and member.instance is instance and member.action is not MemberAction.RECREATING:
-        member.action = MemberAction.DELETING
+def _mark_member_leaving(instance: Instance) -> None:
+    """A VM that stops without its group's doing is deleted from it, or recreated by it."""
+    group = instance.group
+    member = group.members.get(instance.name) if group else None
+    if group is None or member is None or member.instance is not instance:
+        return
+    if member.action not in (*LEAVING, MemberAction.RECREATING):
+        replaces = group.replaces(member)
+        member.action = MemberAction.RECREATING if replaces else MemberAction.DELETING
 
 
 def vanish(world: World, instance: Instance) -> None:

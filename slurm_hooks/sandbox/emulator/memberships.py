@@ -81,10 +81,9 @@ def on_gone(world: World, instance: Instance) -> None:
     if group is None or member is None or member.instance is not instance:
         return
     member.instance = None
-    replaces = member.action is MemberAction.RECREATING or (
-        group.repairs and member.action not in LEAVING and member.request is None
-    )
-    if replaces and group.state is GroupState.READY:
+    is_kept = member.action not in LEAVING and group.replaces(member)
+    is_recreated = member.action is MemberAction.RECREATING and group.state is GroupState.READY
+    if is_kept or is_recreated:
         member.action = MemberAction.RECREATING
         member.template = group.template
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -47,6 +48,7 @@ class Scope:
 GLOBAL = Scope(ScopeKind.GLOBAL)
 
 
+@functools.cache
 def zone_scope(zone: str) -> Scope:
     """The scope of a zone."""
     return Scope(ScopeKind.ZONE, zone)

@@ -155,6 +155,11 @@ class Group:
         policy = self.body.get("instanceLifecyclePolicy", {})
         return bool(policy.get("defaultActionOnFailure", "REPAIR") == "REPAIR")
 
+    def replaces(self, member: Member) -> bool:
+        """Whether the group makes a lost VM of this member anew; a Flex-start VM it never does."""
+        ready = self.state is GroupState.READY
+        return self.repairs and ready and not member.template.is_flex_start
+
 
 class RequestState(enum.StrEnum):
     """States of a resize request."""

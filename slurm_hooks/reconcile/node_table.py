@@ -8,6 +8,7 @@ systems are read at different times and lists may be stale.
 from __future__ import annotations
 
 import enum
+import itertools
 from dataclasses import dataclass
 
 from slurm_hooks.reconcile.phases import Intent, RequestPhase, VmPhase
@@ -98,6 +99,13 @@ TABLE: tuple[Row, ...] = (
 )
 
 
+_ROW_BY_CASE = {
+    case: next(row for row in TABLE if row.fits(*case))
+    for case in itertools.product(Intent, RequestPhase, VmPhase)
+}
+"""Looked up once a node and pass. An incomplete table fails here, at import."""
+
+
 def row_for(intent: Intent, request: RequestPhase, vm: VmPhase) -> Row:
     """The row that holds for a node in these phases."""
-    return next(row for row in TABLE if row.fits(intent, request, vm))
+    return _ROW_BY_CASE[intent, request, vm]

@@ -50,7 +50,7 @@ class FakeWorld:
 
 
 class EmulatorWorld:
-    """The real client before an emulator in a process of its own."""
+    """The real client before an emulator."""
 
     def __init__(self, control: EmulatorControl) -> None:
         self._control = control

@@ -1,17 +1,26 @@
-"""An emulator in a process of its own, as users start it."""
+"""Emulators for tests: in a process of their own as users start them, or in a thread of ours.
+
+A thread starts in no time, a process takes a second or two.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import queue
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 from slurm_hooks.sandbox.emulator.control import EmulatorControl
+from slurm_hooks.sandbox.emulator.options import EmulatorOptions
+from slurm_hooks.sandbox.emulator.server import serve
 
 STARTED = "listening on "
+START_SECONDS = 20
 STOP_SECONDS = 20
 PATIENCE_SECONDS = 30.0
 PAUSE_SECONDS = 0.02
@@ -21,7 +30,7 @@ Value = TypeVar("Value")
 
 @contextmanager
 def running_emulator() -> Iterator[EmulatorControl]:
-    """An emulator with an empty project `demo` on a free port, as long as the block lasts."""
+    """A process: an emulator with an empty project `demo` on a free port."""
     command = [sys.executable, "-m", "slurm_hooks.cli.main", "emulator", "--fast"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -32,6 +41,26 @@ def running_emulator() -> Iterator[EmulatorControl]:
     finally:
         process.terminate()
         process.wait(STOP_SECONDS)
+
+
+@contextmanager
+def emulator_in_thread() -> Iterator[EmulatorControl]:
+    """A thread: an emulator with an empty project `demo` on a free port."""
+    options = EmulatorOptions(project="demo", project_number=123456789012, fast=True)
+    started: queue.Queue[str] = queue.Queue()
+
+    def run() -> None:
+        asyncio.run(serve(options, started.put))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    control = EmulatorControl(started.get(timeout=START_SECONDS))
+    try:
+        yield control
+    finally:
+        control.shutdown()
+        thread.join(STOP_SECONDS)
+        assert not thread.is_alive(), "the emulator did not stop"
 
 
 def eventually(read: Callable[[], Value], holds: Callable[[Value], object]) -> Value:

@@ -107,6 +107,40 @@ def test_every_bad_member_of_a_body_has_an_entry_of_its_own(api: Api) -> None:
     assert "resource.one" in messages[0] and "resource.two" in messages[1]
 
 
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/compute/v1/projects/debian-cloud/global/images/family/debian-12", "image"),
+        ("/compute/v1/projects/debian-cloud/global/images/debian-12-v1", "image"),
+        (f"{PROJECT}/global/networks/default", "network"),
+        (f"{PROJECT}/regions/us-central1/subnetworks/default", "subnetwork"),
+        (f"{ZONE_PATH}/diskTypes/pd-ssd", "diskType"),
+        (f"{ZONE_PATH}/acceleratorTypes/nvidia-h200-141gb", "acceleratorType"),
+        (f"{ZONE_PATH}/machineTypes/{MACHINE_TYPE}", "machineType"),
+        (ZONE_PATH, "zone"),
+        (f"{PROJECT}/regions/us-central1", "region"),
+        (PROJECT, "project"),
+        ("/compute/v1/projects/123456789012", "project"),
+    ],
+)
+def test_what_clients_look_up_first_is_there(api: Api, path: str, kind: str) -> None:
+    answer = api.get(path)
+    assert (answer.status, answer.body["kind"]) == (200, f"compute#{kind}")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{ZONE_PATH}/diskTypes/none",
+        f"{ZONE_PATH}/acceleratorTypes/none",
+        f"{ZONE_PATH}/machineTypes/none",
+        f"{PROJECT}/global/networks/No",
+    ],
+)
+def test_what_does_not_exist_is_not_found(api: Api, path: str) -> None:
+    assert (api.get(path).status, api.get(path).reason) == (404, "notFound")
+
+
 def test_used_name_is_a_conflict(api: Api) -> None:
     api.make_group()
     answer = api.call("POST", GROUPS, ZONAL_GROUP)

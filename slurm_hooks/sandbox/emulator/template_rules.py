@@ -18,10 +18,10 @@ from slurm_hooks.sandbox.emulator.durations import (
 from slurm_hooks.sandbox.emulator.identifiers import LINK_PREFIX, fingerprint
 from slurm_hooks.sandbox.emulator.problems import Findings, required
 from slurm_hooks.sandbox.emulator.records import Json
-from slurm_hooks.sandbox.emulator.resource_names import check_name, parse_reference
+from slurm_hooks.sandbox.emulator.resource_names import Reference, check_name, parse_reference
 
 _PROPERTIES = "resource.properties"
-_IMAGE_WORD = "images"
+_IMAGE_COLLECTIONS = ("images", "imageFamilyViews")
 
 
 def checked_properties(body: Json, project: str) -> Json:
@@ -79,10 +79,15 @@ def _check_disks(disks: list[Json], prefix: str, findings: Findings) -> None:
         if "/" in disk_type:
             findings.add(f"{field}.diskType", disk_type, "A template takes a bare disk type.")
         image = parameters.get("sourceImage", "")
-        if image and parse_reference(image, _IMAGE_WORD) is None:
+        if image and _image_reference(image) is None:
             findings.add(f"{field}.sourceImage", image, "The URL is malformed.")
         if disk.get("boot") and not (image or parameters.get("sourceSnapshot") or "source" in disk):
             findings.add(f"{field}.sourceImage", "", "A boot disk needs a source.")
+
+
+def _image_reference(image: str) -> Reference | None:
+    found = (parse_reference(image, collection) for collection in _IMAGE_COLLECTIONS)
+    return next((reference for reference in found if reference is not None), None)
 
 
 def _check_interfaces(properties: Json, prefix: str, findings: Findings) -> None:
@@ -136,6 +141,11 @@ def complete(properties: Json, project: str) -> None:
         disk |= {"kind": "compute#attachedDisk", "index": index}
         disk.setdefault("type", "PERSISTENT")
         disk.setdefault("mode", "READ_WRITE")
+        parameters = disk.get("initializeParams", {})
+        image = parameters.get("sourceImage", "")
+        reference = _image_reference(image)
+        if reference is not None and "://" in image:
+            parameters["sourceImage"] = reference.link(project)
     for index, interface in enumerate(properties.get("networkInterfaces", [])):
         _complete_interface(interface, index, project)
     _complete_scheduling(properties.setdefault("scheduling", {}))

@@ -13,9 +13,15 @@ from starlette.routing import Route
 
 from slurm_hooks.sandbox.emulator import operations
 from slurm_hooks.sandbox.emulator.http.batches import Batches
+from slurm_hooks.sandbox.emulator.http.catalogue_routes import (
+    GLOBAL_CATALOGUE,
+    REGIONAL_CATALOGUE,
+    ZONAL_CATALOGUE,
+)
 from slurm_hooks.sandbox.emulator.http.control_routes import control_routes
 from slurm_hooks.sandbox.emulator.http.dispatch import (
     ApiRoute,
+    check_project,
     checked_scope,
     endpoint,
     error_answer,
@@ -71,6 +77,9 @@ def _api_routes(service: Service) -> list[Route]:
         (INSTANCE_ROUTES, (ScopeKind.ZONE,)),
         (TEMPLATE_ROUTES, (ScopeKind.GLOBAL, ScopeKind.REGION)),
         (OPERATION_ROUTES, tuple(ScopeKind)),
+        (ZONAL_CATALOGUE, (ScopeKind.ZONE,)),
+        (REGIONAL_CATALOGUE, (ScopeKind.REGION,)),
+        (GLOBAL_CATALOGUE, (ScopeKind.GLOBAL,)),
         (POLICY_ROUTES, (ScopeKind.REGION,)),
         ((ZONE_GET,), (ScopeKind.ZONE,)),
         ((REGION_GET,), (ScopeKind.REGION,)),
@@ -109,6 +118,7 @@ def _wait(service: Service, kind: ScopeKind) -> Endpoint:
     async def wait(request: Request) -> Response:
         deadline = time.monotonic() + service.world.behaviour.wait_seconds
         try:
+            check_project(service.world, request.path_params)
             scope = checked_scope(service.world, kind, request.path_params)
             operation = operations.find(service.world, scope, request.path_params["operation"])
         except ApiError as error:

@@ -58,7 +58,8 @@ Mutation = Callable[[World, ApiCall], Operation]
 class ApiRoute:
     """One method of the API. `path` follows the scope; `message` is the body's schema.
 
-    `rate_group` is the group of methods whose calls are counted together.
+    `rate_group` is the group of methods whose calls are counted together; `in_any_project` is for
+    what belongs to others, such as public images.
     """
 
     method: str
@@ -67,6 +68,7 @@ class ApiRoute:
     message: str = ""
     parameters: frozenset[str] = field(default_factory=frozenset)
     rate_group: str = "reads"
+    in_any_project: bool = False
 
 
 def begins(mutation: Mutation) -> Handler:
@@ -106,6 +108,8 @@ def _perform(
 ) -> Json:
     service.advance()
     world = service.world
+    if not route.in_any_project:
+        check_project(world, request.path_params)
     scope = checked_scope(world, kind, request.path_params)
     service.rate_limiter.check(world, route.rate_group)
     query = _checked_query(route, request)
@@ -128,12 +132,16 @@ def _perform(
         service.touch()
 
 
-def checked_scope(world: World, kind: ScopeKind, names: Mapping[str, str]) -> Scope:
-    """The scope of a path. Raises ApiError 404 for another project, 400 for an unknown place."""
+def check_project(world: World, names: Mapping[str, str]) -> None:
+    """Raise ApiError 404 for another project than ours."""
     identifiers = world.identifiers
     project = names["project"]
     if project not in (identifiers.project, str(identifiers.project_number)):
         raise not_found(f"projects/{project}")
+
+
+def checked_scope(world: World, kind: ScopeKind, names: Mapping[str, str]) -> Scope:
+    """The scope of a path. Raises ApiError 400 for an unknown place, 503 for one out of reach."""
     if kind is ScopeKind.GLOBAL:
         return GLOBAL
     word = str(kind)[:-1]

@@ -12,7 +12,7 @@ from slurm_hooks.sandbox.emulator.places import region_of
 from slurm_hooks.sandbox.emulator.records import Instance, InstanceStatus, Json
 from slurm_hooks.sandbox.emulator.world import World
 
-_EPOCH = "1969-12-31T16:00:00.000-08:00"
+EPOCH = "1969-12-31T16:00:00.000-08:00"
 _NO_CPU = (InstanceStatus.PENDING, InstanceStatus.TERMINATED)
 
 
@@ -138,8 +138,8 @@ def zone(world: World, name: str) -> Json:
     """A zone."""
     return {
         "kind": "compute#zone",
-        "id": str(_stable_id(name)),
-        "creationTimestamp": _EPOCH,
+        "id": str(stable_id(name)),
+        "creationTimestamp": EPOCH,
         "name": name,
         "description": name,
         "status": "UP",
@@ -153,8 +153,8 @@ def region(world: World, name: str) -> Json:
     """A region with its quotas."""
     return {
         "kind": "compute#region",
-        "id": str(_stable_id(name)),
-        "creationTimestamp": _EPOCH,
+        "id": str(stable_id(name)),
+        "creationTimestamp": EPOCH,
         "name": name,
         "description": name,
         "status": "UP",
@@ -169,8 +169,8 @@ def machine_type(world: World, zone_name: str, item: MachineType) -> Json:
     """A machine type of a zone."""
     body = {
         "kind": "compute#machineType",
-        "id": str(_stable_id(item.name)),
-        "creationTimestamp": _EPOCH,
+        "id": str(stable_id(item.name)),
+        "creationTimestamp": EPOCH,
         "name": item.name,
         "description": f"{item.guest_cpus} vCPUs, {item.memory_mb // 1024} GB RAM",
         "guestCpus": item.guest_cpus,
@@ -200,7 +200,7 @@ def project(world: World) -> Json:
     return {
         "kind": "compute#project",
         "id": str(number),
-        "creationTimestamp": _EPOCH,
+        "creationTimestamp": EPOCH,
         "name": identifiers.project,
         "commonInstanceMetadata": {"kind": "compute#metadata", "fingerprint": fingerprint([])},
         "quotas": [{"metric": "INSTANCE_TEMPLATES", "limit": 3000.0, "usage": 0.0}],
@@ -212,5 +212,6 @@ def project(world: World) -> Json:
     }
 
 
-def _stable_id(name: str) -> int:
+def stable_id(name: str) -> int:
+    """An id that is always the same for a name."""
     return int.from_bytes(name.encode()[-7:].rjust(7, b"\1"), "big")

@@ -21,6 +21,8 @@ class Intent(enum.StrEnum):
     """POWERING_UP for a job that is over, and no other job has the node."""
     REGISTERED = "REGISTERED"
     """No power flag: slurmd has registered, a VM must be there."""
+    ASKED_OFF = "ASKED_OFF"
+    """POWER_DOWN on a free node: Slurm asks for the VM's end at its next power pass."""
     STOPPING = "STOPPING"
     """POWERING_DOWN: Slurm has asked for the VM's end."""
     OFF = "OFF"
@@ -89,7 +91,17 @@ def intent_of(node: Node, *, held: bool, owner_ended: bool) -> Intent:
         return _intent_while_starting(node, held, owner_ended)
     if state.has(NodeFlag.POWERED_DOWN):
         return _intent_while_off(node)
+    if state.has(NodeFlag.POWER_DOWN) and _is_free(node):
+        return Intent.ASKED_OFF
     return Intent.REGISTERED
+
+
+def _is_free(node: Node) -> bool:
+    """Whether nothing keeps Slurm from suspending the node. A node with a dead slurmd that was
+    powered down by force stays COMPLETING, and Slurm waits until SlurmdTimeout for it."""
+    return node.state.base in (BaseState.IDLE, BaseState.DOWN) and not node.state.has(
+        NodeFlag.COMPLETING
+    )
 
 
 def _intent_while_starting(node: Node, held: bool, owner_ended: bool) -> Intent:

@@ -298,6 +298,14 @@ def test_registered_node_without_vm_is_lost_at_the_second_sighting() -> None:
     assert update.expectation is Expectation.REGISTERED
 
 
+def test_node_that_slurm_is_about_to_suspend_is_not_taken_for_lost() -> None:
+    asked = node(N0, NodeFlag.POWER_DOWN)
+    world = World([asked], memory=Memory(missing={N0: 5}))
+    assert world.plan().actions == ()
+    stuck = node(N0, NodeFlag.POWER_DOWN, NodeFlag.COMPLETING)
+    assert len(updates_of(World([stuck], memory=Memory(missing={N0: 1})))) == 1
+
+
 def test_node_after_resume_timeout_comes_back_once_its_vm_is_gone() -> None:
     reason = "Node unexpectedly rebooted : ResumeTimeout reached"
     down = node(N0, NodeFlag.POWERED_DOWN, base=BaseState.DOWN, reason=reason)

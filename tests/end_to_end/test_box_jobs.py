@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -15,80 +18,90 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 NODES = ("flexvm-a3u-0", "flexvm-a3u-1")
-STUBBORN_JOB = """\
-#!/bin/bash
+STUBBORN_TASK = """\
 trap '' TERM HUP INT
-setsid bash -c 'trap "" TERM HUP INT; while :; do sleep 30; done' &
-srun sleep 300
-wait
+setsid bash -c 'trap "" TERM HUP INT; exec -a daemon-of-job sleep 300' &
+exec -a task-of-job sleep 300
 """
 
 
-def run_stubborn_job(box: Box) -> Witness:
-    witness = Witness(box, NODES)
-    job_id = witness.submit(STUBBORN_JOB, "-N2", "--gres=gpu:8")
-    box.wait_until(
-        "the job runs on both nodes",
-        lambda: (
-            sum("sleep 300" in text for text in processes_of(box.layout.directory).values()) > 2
-        ),
-        60,
-    )
-    assert witness.job(job_id).state == "RUNNING"
-    return witness
+@contextmanager
+def stubborn_job(box: Box) -> Iterator[None]:
+    """A job over both nodes whose processes leave their session and ignore signals.
+
+    It comes from srun, since slurmctld starts batch jobs only every 30 s.
+    """
+    with subprocess.Popen(
+        ["srun", "-N2", "--gres=gpu:8", "bash", "-c", STUBBORN_TASK],
+        env=box.environment,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as user:
+        try:
+            box.wait_until(
+                "the job runs on both nodes",
+                lambda: len(job_processes(box)) == 2 * len(NODES),
+                60,
+            )
+            yield
+        finally:
+            os.killpg(user.pid, signal.SIGKILL)
+
+
+def job_processes(box: Box) -> list[str]:
+    found = processes_of(box.layout.directory).values()
+    return [text for text in found if text.startswith(("daemon-of-job", "task-of-job"))]
+
+
+def is_slurmd_of(node: str, text: str) -> bool:
+    return "slurmd -D" in text and f"-N {node} " in text
 
 
 def test_down_ends_running_jobs(start_box: Callable[..., Box]) -> None:
     box = start_box()
-    run_stubborn_job(box)
-    box.stop()
+    with stubborn_job(box):
+        box.stop()
     assert processes_of(box.layout.directory) == {}
     assert not box.layout.directory.exists()
 
 
 def test_jobs_end_with_a_killed_supervisor(start_box: Callable[..., Box]) -> None:
     box = start_box()
-    run_stubborn_job(box)
     supervisor = box.state.supervisor
     assert supervisor is not None
-    supervisor.send_signal(signal.SIGKILL)
+    with stubborn_job(box):
+        supervisor.send_signal(signal.SIGKILL)
     wait_until("no process is left", lambda: not processes_of(box.layout.directory), 20)
 
 
 def test_jobs_end_with_a_killed_emulator(start_box: Callable[..., Box]) -> None:
     box = start_box()
-    run_stubborn_job(box)
-    box.emulator.kill(signal.SIGKILL)
-    wait_until(
-        "no process of a job is left",
-        lambda: not any("sleep" in text for text in processes_of(box.layout.directory).values()),
-        20,
-    )
+    with stubborn_job(box):
+        box.emulator.kill(signal.SIGKILL)
+        wait_until("no process of the job is left", lambda: not job_processes(box), 20)
 
 
 def test_a_vm_that_vanishes_takes_its_part_of_the_job_alone(
     start_box: Callable[..., Box],
 ) -> None:
     box = start_box()
-    witness = run_stubborn_job(box)
-    slurmd_of = {node: f"-N {node} " for node in NODES}
-    box.control.vanish_instance(NODES[1])
-    box.wait_until(
-        "its slurmd is gone",
-        lambda: (
-            not any(
-                slurmd_of[NODES[1]] in text for text in processes_of(box.layout.directory).values()
-            )
-        ),
-        20,
-    )
-    assert any(slurmd_of[NODES[0]] in text for text in processes_of(box.layout.directory).values())
-    assert [vm.name for vm in witness.project.instances()] == [NODES[0]]
+    here, gone = NODES
+    with stubborn_job(box):
+        box.control.vanish_instance(gone)
+        box.wait_until(
+            "its slurmd is gone",
+            lambda: (
+                not any(is_slurmd_of(gone, t) for t in processes_of(box.layout.directory).values())
+            ),
+            20,
+        )
+        assert any(is_slurmd_of(here, text) for text in processes_of(box.layout.directory).values())
 
 
 def test_one_shot_passes_end_with_the_box(start_box: Callable[..., Box]) -> None:
     box = start_box(daemon=False, capacity=0)
-    Witness(box, NODES).submit(STUBBORN_JOB, "-N2", "--gres=gpu:8")
+    Witness(box, NODES).submit("#!/bin/sh\nhostname\n", "-N2", "--gres=gpu:8")
     box.wait_until(
         "a hook has started a pass of its own",
         lambda: any(

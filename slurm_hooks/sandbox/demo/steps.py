@@ -62,7 +62,7 @@ class Story:
             Step("the zone has no capacity: the resize request waits", 40, self._request_waits),
             Step("scontrol show job tells the job's owner why", 20, self._owner_knows),
             Step(f"capacity arrives: {count} VMs at once", 40, self._vms_run, self._add_capacity),
-            Step("each VM boots a slurmd, the job starts", 60, self._job_started),
+            Step("each VM boots a slurmd, the job starts", 90, self._job_started),
             Step("the job runs srun over all its nodes", 40, self._job_done),
             Step("the nodes idle", 20, self._nodes_idle),
             Step("Slurm calls SuspendProgram", 60, self._nodes_powering_down),

@@ -17,6 +17,7 @@ from slurm_hooks.cluster.errors import ClusterFileError, FieldError
 from slurm_hooks.cluster.fields import MAXIMUM_RUN_DURATION_SECONDS
 from slurm_hooks.cluster.machine_types import MachineCatalogue, catalogue_beside
 from slurm_hooks.cluster.parts import Parts, read_parts, typed
+from slurm_hooks.cluster.policy import Policy
 from slurm_hooks.cluster.pool_checks import provisioning_model_of
 from slurm_hooks.cluster.spec import ClusterSpec, NodePoolSpec
 from slurm_hooks.cluster.spelling import spell
@@ -85,6 +86,7 @@ def _cluster(
         default_partition=slurm.default_partition_id or slurm.partitions[0].id,
         service_account=spec.runtime_spec.service_account,
         home_directory_storage=slurm.home_directory_storage,
+        policy=Policy(**spec.slurm_hooks.model_dump()),
     )
 
 
@@ -123,4 +125,5 @@ def _pool(pool: NodePoolSpec, spec: ClusterSpec, catalogue: MachineCatalogue) ->
         source_image=pool.node_image or DEFAULT_IMAGES[machine.architecture],
         labels=tuple(sorted({**spec.labels, **pool.labels}.items())),
         startup_script=pool.startup_script,
+        **pool.slurm_hooks.model_dump(),
     )

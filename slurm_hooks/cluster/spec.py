@@ -13,6 +13,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from slurm_hooks.cluster.fields import Boolean, DurationSeconds, Integer, Labels, Model, Text
+from slurm_hooks.cluster.policy import Policy
 
 
 class Spec(BaseModel):
@@ -57,6 +58,32 @@ class BootDisk(Spec):
     boot_disk_size_gb: Integer = 100
 
 
+_DEFAULTS = Policy()
+
+
+class PoolExtensionSpec(Spec):
+    """Our own settings of a pool, under the key `slurm_hooks`."""
+
+    run_duration_follows_job: Boolean = False
+    compact_placement: Boolean = False
+    capacity_wait_limit_seconds: Integer | None = None
+
+
+class ExtensionSpec(Spec):
+    """Our own settings of the cluster, under the key `slurm_hooks`; see cluster/policy.py."""
+
+    boot_timeout_seconds: Integer = _DEFAULTS.boot_timeout_seconds
+    end_of_life_notice_seconds: Integer = _DEFAULTS.end_of_life_notice_seconds
+    end_of_life_signal: str = _DEFAULTS.end_of_life_signal
+    hold_after_failures: Integer = _DEFAULTS.hold_after_failures
+    hold_seconds: Integer = _DEFAULTS.hold_seconds
+    longest_hold_seconds: Integer = _DEFAULTS.longest_hold_seconds
+    reap_grace_seconds: Integer = _DEFAULTS.reap_grace_seconds
+    most_kills_a_pass: Integer = _DEFAULTS.most_kills_a_pass
+    most_kills_percent: Integer = _DEFAULTS.most_kills_percent
+    job_duration_margin_seconds: Integer = _DEFAULTS.job_duration_margin_seconds
+
+
 class NodePoolSpec(Spec):
     """One pool of like VMs."""
 
@@ -81,6 +108,7 @@ class NodePoolSpec(Spec):
     labels: Labels = Field(default_factory=dict)
     node_image: str = ""
     startup_script: str = ""
+    slurm_hooks: PoolExtensionSpec = PoolExtensionSpec()
 
 
 class PartitionSpec(Spec):
@@ -146,3 +174,4 @@ class ClusterSpec(Spec):
     node_pools: list[NodePoolSpec] = Field(min_length=1)
     orchestrator_spec: OrchestratorSpec
     runtime_spec: RuntimeSpec = RuntimeSpec()
+    slurm_hooks: ExtensionSpec = ExtensionSpec()

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from slurm_hooks.cluster.policy import Policy
 
 
 class ProvisioningModel(enum.StrEnum):
@@ -69,6 +71,12 @@ class NodePool:
     source_image: str = ""
     labels: tuple[tuple[str, str], ...] = ()
     startup_script: str = ""
+    run_duration_follows_job: bool = False
+    """A job's VMs live as long as its time limit and a margin, where it has one."""
+    compact_placement: bool = False
+    """A job's VMs stand close together: it gets a group of its own."""
+    capacity_wait_limit_seconds: int | None = None
+    """How long a request may wait for capacity before it is given up; None is without limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,7 @@ class Cluster:
     default_partition: str = ""
     service_account: str = ""
     home_directory_storage: str = ""
+    policy: Policy = field(default_factory=Policy)
 
     def pool_of(self, node: str) -> NodePool | None:
         """The pool that a node or VM name belongs to; None when it is not this cluster's."""

@@ -15,6 +15,7 @@ from typing import TypeVar
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import GroupReference, Operation
+from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.actions import (
     Action,
@@ -24,6 +25,7 @@ from slurm_hooks.reconcile.actions import (
     ForgetCall,
     InsertGroup,
     InsertRequest,
+    KeepConsole,
     Plan,
     TellJob,
     UpdateNode,
@@ -44,10 +46,17 @@ ActionType = TypeVar("ActionType")
 class Actor:
     """Carries out plans on one cluster."""
 
-    def __init__(self, slurm: SlurmClient, compute: ComputeClient, calls: CallsDirectory) -> None:
+    def __init__(
+        self,
+        slurm: SlurmClient,
+        compute: ComputeClient,
+        calls: CallsDirectory,
+        consoles: ConsolesDirectory,
+    ) -> None:
         self._slurm = slurm
         self._compute = compute
         self._calls = calls
+        self._consoles = consoles
 
     def act(self, plan: Plan, memory: Memory) -> tuple[Outcome, ...]:
         """Carry out all actions of a plan and say what came of each.
@@ -61,6 +70,8 @@ class Actor:
         for action in plan.actions:
             if isinstance(action, InsertGroup | InsertRequest | CancelRequest | DeleteRequest):
                 outcomes.append(self._start(action, memory))
+        for keep in _of_type(plan.actions, KeepConsole):
+            outcomes.append(self._keep_console(keep))
         deletions = list(_of_type(plan.actions, DeleteInstance))
         outcomes.extend(self._delete_instances(deletions, memory))
         outcomes.extend(self._update_nodes(list(_of_type(plan.actions, UpdateNode))))
@@ -77,6 +88,16 @@ class Actor:
             level = logging.DEBUG if isinstance(error, SlurmRefused) else logging.WARNING
             log_event(LOG, level, "job not told", job=action.job_id, error=error)
             return Outcome(action, note=str(error))
+        return Outcome(action)
+
+    def _keep_console(self, action: KeepConsole) -> Outcome:
+        try:
+            text = self._compute.get_serial_port_output(action.zone, action.node)
+            path = self._consoles.keep(action.node, action.instance_id, text)
+        except (ComputeError, OSError) as error:
+            log_event(LOG, logging.WARNING, "console not kept", node=action.node, error=error)
+            return Outcome(action, note=str(error))
+        log_event(LOG, logging.INFO, "console kept", node=action.node, file=path)
         return Outcome(action)
 
     def _start(
@@ -162,7 +183,7 @@ class Actor:
             names = [action.node for action in members]
             try:
                 for update in updates:
-                    self._slurm.update_nodes(names, update, reason)
+                    self._slurm.update_nodes(names, update, reason or None)
             except SlurmError as error:
                 log_event(LOG, logging.WARNING, "nodes not changed", nodes=names, error=error)
                 continue

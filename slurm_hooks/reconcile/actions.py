@@ -31,6 +31,7 @@ class Expectation(enum.StrEnum):
     STARTING_WITHOUT_JOB = "POWERING_UP and IDLE"
     REGISTERED = "no power flag"
     RESUME_FAILED = "DOWN and POWERED_DOWN"
+    OFF = "POWERED_DOWN"
 
 
 class ReasonCode(enum.StrEnum):
@@ -107,18 +108,34 @@ class DeleteInstance:
 
 @dataclass(frozen=True, slots=True)
 class UpdateNode:
-    """Ask Slurm for node states, one after another, if the node is still as expected."""
+    """Ask Slurm for node states, one after another, if the node is still as expected.
+
+    Without a reason the node keeps the one that it has.
+    """
 
     node: str
     updates: tuple[NodeUpdate, ...]
     expectation: Expectation
-    reason: ReasonCode
+    reason: ReasonCode | None
     code: str = ""
     detail: str = ""
 
     @property
     def subject(self) -> str:
         return f"update node {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeepConsole:
+    """Keep the serial console output of a VM that is about to be replaced, for the operator."""
+
+    node: str
+    zone: str
+    instance_id: str
+
+    @property
+    def subject(self) -> str:
+        return f"keep console {self.node} {self.instance_id}"
 
 
 class WaitKind(enum.StrEnum):
@@ -178,6 +195,7 @@ Action = (
     | DeleteRequest
     | DeleteInstance
     | UpdateNode
+    | KeepConsole
     | TellJob
     | ForgetCall
 )

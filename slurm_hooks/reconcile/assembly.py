@@ -13,6 +13,7 @@ from slurm_hooks.cluster.load import load_cluster
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.google_client import GoogleComputeClient
 from slurm_hooks.history import metrics
+from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.reconcile.passes import Passes
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.slurm.client import SlurmError
@@ -62,7 +63,8 @@ def assemble(settings_file: str) -> Controller:
         values["Project"] or cluster.project, values["ApiEndpoint"], values["ApiCredentials"]
     )
     calls = CallsDirectory(spool_directory, expand)
-    passes = Passes(cluster, slurm, compute, calls, lambda: datetime.now(UTC))
+    consoles = ConsolesDirectory(spool_directory / "consoles")
+    passes = Passes(cluster, slurm, compute, calls, consoles, lambda: datetime.now(UTC))
     interval = _interval_seconds(values)
     return Controller(settings_file, spool_directory, cluster, passes, interval)
 

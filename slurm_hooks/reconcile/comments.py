@@ -48,7 +48,9 @@ def job_comment(status: JobStatus | None) -> str:
 
 
 def node_reason(update: UpdateNode) -> str:
-    """The reason of a node whose state we change."""
+    """The reason of a node whose state we change; empty where it keeps the one it has."""
+    if update.reason is None:
+        return ""
     code = f" {update.code}" if update.code else ""
     return f"{PREFIX} {update.reason.value}{code}{_detail(update.detail)}"
 

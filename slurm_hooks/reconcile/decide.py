@@ -25,9 +25,13 @@ from slurm_hooks.reconcile.phases import RequestPhase, VmPhase
 from slurm_hooks.reconcile.plan_jobs import tell_jobs
 from slurm_hooks.reconcile.plan_nodes import SETTLED_STEPS, is_powering_up, node_actions
 from slurm_hooks.reconcile.plan_requests import finished_requests, plan_requests
+from slurm_hooks.reconcile.scene import Planner, Scene
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot, Unavailable
 from slurm_hooks.reconcile.views import World, join
 from slurm_hooks.slurm.model import SlurmSnapshot
+
+PLANNERS: tuple[Planner, ...] = ()
+"""Concerns beside the node table, in the order in which their actions are carried out."""
 
 
 def decide(snapshot: Snapshot, cluster: Cluster, now: datetime) -> Plan:
@@ -39,7 +43,8 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime) -> Plan:
     if isinstance(slurm, Unavailable) or isinstance(compute, Unavailable):
         return Plan(notices=tuple(_unavailable(slurm, compute)), unsettled=True)
     memory = _without_stale_failures(snapshot.memory, now)
-    world = join(cluster, slurm, compute, snapshot.resume_calls, memory)
+    world = join(cluster, slurm, compute, snapshot.resume_calls, memory, now)
+    scene = Scene(cluster, slurm, compute, world, memory, now)
     requests = plan_requests(cluster, world, compute, memory)
     wanted: list[Action] = [
         *tell_jobs(world, slurm.jobs, requests),
@@ -47,6 +52,7 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime) -> Plan:
         *requests.actions,
         *finished_requests(world),
         *_closed_calls(snapshot, world),
+        *(action for planner in PLANNERS for action in planner(scene)),
     ]
     busy = memory.in_flight.keys() | memory.failures.keys()
     actions = _once_each(action for action in wanted if action.subject not in busy)

@@ -17,5 +17,7 @@ def still_holds(expectation: Expectation, node: Node) -> bool:
             return intent is Intent.STARTING and node.state.base is BaseState.IDLE
         case Expectation.REGISTERED:
             return intent is Intent.REGISTERED
+        case Expectation.OFF:
+            return intent is Intent.OFF
         case Expectation.RESUME_FAILED:
             return intent is Intent.RESUME_FAILED

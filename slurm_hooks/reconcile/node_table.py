@@ -28,6 +28,8 @@ class Step(enum.StrEnum):
     ABANDON_START = "cancel the request and power down by force"
     CANCEL_REQUEST = "cancel the request"
     DELETE_VM = "delete the VM"
+    REPLACE_VM = "keep its console output and delete the VM; it is asked for again when gone"
+    POWER_UP = "power up: a static node always exists"
     DELETE_SURPLUS_VM = "delete the VM, once it is surplus twice"
     LOSE_NODE = "set down, then power down, once the VM is missing twice"
     RECOVER = "power down, which brings the node back"
@@ -70,7 +72,15 @@ TABLE: tuple[Row, ...] = (
     _row(_I.UNKNOWN, (), (), _S.LEAVE, "we do not know what is meant"),
     _row(_I.INCONSISTENT, (), (), _S.LOOK_AGAIN, "nodes and jobs were read at different times"),
     _row(
-        (_I.STARTING, _I.REGISTERED, _I.ASKED_OFF, _I.STOPPING, _I.OFF, _I.RESUME_FAILED),
+        (
+            _I.STARTING,
+            _I.REGISTERED,
+            _I.ASKED_OFF,
+            _I.STOPPING,
+            _I.OFF,
+            _I.STATIC_OFF,
+            _I.RESUME_FAILED,
+        ),
         (),
         (_V.UNKNOWN,),
         _S.LEAVE,
@@ -78,6 +88,7 @@ TABLE: tuple[Row, ...] = (
     ),
     _row(_I.STARTING, (_R.WAITING,), (), _S.AWAIT_CAPACITY, "the request is in the queue"),
     _row(_I.STARTING, (), _ALIVE, _S.AWAIT_BOOT, "the VM boots"),
+    _row((_I.STARTING, _I.ABANDONED), (), (_V.OVERDUE,), _S.REPLACE_VM, "it should be up by now"),
     _row(_I.STARTING, (), (_V.LEAVING,), _S.AWAIT_DELETION, "never two VMs of one name"),
     _row(_I.STARTING, (), (_V.BROKEN,), _S.DELETE_VM, "it never serves again"),
     _row(_I.STARTING, (_R.FAILED,), (_V.NONE,), _S.FAIL_START, "the job learns it in seconds"),
@@ -89,7 +100,7 @@ TABLE: tuple[Row, ...] = (
     _row(_I.REGISTERED, (), (_V.NONE, _V.BROKEN), _S.LOSE_NODE, "slurmd cannot live without it"),
     _row(_I.REGISTERED, (), (), _S.LEAVE, "as it should be"),
     _row(
-        (_I.ASKED_OFF, _I.STOPPING, _I.OFF),
+        (_I.ASKED_OFF, _I.STOPPING, _I.OFF, _I.STATIC_OFF),
         (_R.WAITING,),
         (),
         _S.CANCEL_REQUEST,
@@ -97,8 +108,10 @@ TABLE: tuple[Row, ...] = (
     ),
     _row(_I.ASKED_OFF, (), (), _S.LEAVE, "Slurm asks for the VM's end in a moment"),
     _row((_I.STOPPING, _I.OFF), (), (_V.NONE, _V.LEAVING), _S.LEAVE, "as it should be"),
+    _row(_I.STATIC_OFF, (), (_V.NONE,), _S.POWER_UP, "a static node always exists"),
+    _row(_I.STATIC_OFF, (), (_V.LEAVING,), _S.AWAIT_DELETION, "never two VMs of one name"),
     _row(_I.STOPPING, (), (), _S.DELETE_VM, "Slurm has asked for it"),
-    _row(_I.OFF, (), (), _S.DELETE_SURPLUS_VM, "Slurm wants none"),
+    _row((_I.OFF, _I.STATIC_OFF), (), (), _S.DELETE_SURPLUS_VM, "Slurm wants none"),
     _row(_I.RESUME_FAILED, (_R.WAITING,), (), _S.CANCEL_REQUEST, "Slurm has given up on it"),
     _row(_I.RESUME_FAILED, (), (_V.NONE,), _S.RECOVER, "Slurm never brings it back itself"),
     _row(_I.RESUME_FAILED, (), (_V.LEAVING,), _S.AWAIT_DELETION, "the name is not free yet"),

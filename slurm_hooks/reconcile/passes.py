@@ -10,6 +10,7 @@ from datetime import datetime
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.history import metrics
+from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.act import Actor
 from slurm_hooks.reconcile.actions import Plan
@@ -40,6 +41,7 @@ class Passes:
         slurm: SlurmClient,
         compute: ComputeClient,
         calls: CallsDirectory,
+        consoles: ConsolesDirectory,
         clock: Callable[[], datetime],
     ) -> None:
         self.cluster = cluster
@@ -47,7 +49,7 @@ class Passes:
         self._compute = compute
         self._calls = calls
         self._clock = clock
-        self._actor = Actor(slurm, compute, calls)
+        self._actor = Actor(slurm, compute, calls, consoles)
         self._conditions = Conditions()
         self._memory = Memory()
 

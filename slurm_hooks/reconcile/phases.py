@@ -27,6 +27,8 @@ class Intent(enum.StrEnum):
     """POWERING_DOWN: Slurm has asked for the VM's end."""
     OFF = "OFF"
     """POWERED_DOWN: there must be no VM."""
+    STATIC_OFF = "STATIC_OFF"
+    """POWERED_DOWN though its pool's min_node_count says that it must always exist."""
     RESUME_FAILED = "RESUME_FAILED"
     """ResumeTimeout passed: DOWN and POWERED_DOWN, and Slurm never brings it back itself."""
     INCONSISTENT = "INCONSISTENT"
@@ -52,6 +54,8 @@ class VmPhase(enum.StrEnum):
     RUNNING = "RUNNING"
     LEAVING = "LEAVING"
     BROKEN = "BROKEN"
+    OVERDUE = "OVERDUE"
+    """It exists for longer than a boot may take, and its slurmd has not registered."""
     UNKNOWN = "UNKNOWN"
 
 
@@ -76,11 +80,11 @@ _VM_PHASES = {
 """A Flex-start VM that stopped or is being repaired never serves again: it is BROKEN."""
 
 
-def intent_of(node: Node, *, held: bool, owner_ended: bool) -> Intent:
+def intent_of(node: Node, *, held: bool, owner_ended: bool, must_exist: bool = False) -> Intent:
     """What Slurm asks for.
 
     `held`: an active job has the node allocated. `owner_ended`: the node was started for a job
-    that is over.
+    that is over. `must_exist`: it is static, and nothing keeps it from being offered.
     """
     state = node.state
     if state.unknown or state.base in (BaseState.UNKNOWN, BaseState.FUTURE, BaseState.ERROR):
@@ -90,7 +94,7 @@ def intent_of(node: Node, *, held: bool, owner_ended: bool) -> Intent:
     if state.has(NodeFlag.POWERING_UP):
         return _intent_while_starting(node, held, owner_ended)
     if state.has(NodeFlag.POWERED_DOWN):
-        return _intent_while_off(node)
+        return _intent_while_off(node, must_exist)
     if state.has(NodeFlag.POWER_DOWN) and _is_free(node):
         return Intent.ASKED_OFF
     return Intent.REGISTERED
@@ -114,9 +118,11 @@ def _intent_while_starting(node: Node, held: bool, owner_ended: bool) -> Intent:
     return Intent.ABANDONED if owner_ended else Intent.STARTING
 
 
-def _intent_while_off(node: Node) -> Intent:
+def _intent_while_off(node: Node, must_exist: bool) -> Intent:
     if node.state.base is not BaseState.DOWN:
-        return Intent.OFF
+        kept_off = node.state.has(NodeFlag.DRAIN, NodeFlag.FAIL, NodeFlag.POWER_UP)
+        wanted = must_exist and not kept_off
+        return Intent.STATIC_OFF if wanted else Intent.OFF
     return Intent.RESUME_FAILED if RESUME_TIMEOUT_REASON in node.reason else Intent.OFF
 
 
@@ -130,8 +136,15 @@ def request_phase_of(state: RequestState) -> RequestPhase:
     }.get(state, RequestPhase.NONE)
 
 
-def vm_phase_of(instance: Instance | None, *, deletion_in_flight: bool) -> VmPhase:
-    """The phase of a VM. A deletion that we have started counts at once."""
+def vm_phase_of(
+    instance: Instance | None, *, deletion_in_flight: bool, is_overdue: bool = False
+) -> VmPhase:
+    """The phase of a VM. A deletion that we have started counts at once.
+
+    `is_overdue`: it has existed for longer than a boot may take, and slurmd has not registered.
+    """
     if instance is None:
         return VmPhase.NONE
-    return VmPhase.LEAVING if deletion_in_flight else _VM_PHASES[instance.status]
+    phase = VmPhase.LEAVING if deletion_in_flight else _VM_PHASES[instance.status]
+    lives = phase in (VmPhase.COMING, VmPhase.RUNNING)
+    return VmPhase.OVERDUE if lives and is_overdue else phase

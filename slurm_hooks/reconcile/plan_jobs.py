@@ -26,6 +26,7 @@ _KINDS = {
     Step.FAIL_START: WaitKind.FAILED,
     Step.AWAIT_DELETION: WaitKind.DELETION,
     Step.DELETE_VM: WaitKind.DELETION,
+    Step.REPLACE_VM: WaitKind.DELETION,
     Step.REQUEST: WaitKind.REQUEST,
     Step.REQUEST_AGAIN: WaitKind.REQUEST,
     Step.AWAIT_CAPACITY: WaitKind.CAPACITY,

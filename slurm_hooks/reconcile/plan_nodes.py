@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from slurm_hooks.cluster.topology import Cluster
-from slurm_hooks.reconcile.actions import Action, Expectation, ReasonCode, UpdateNode
+from slurm_hooks.reconcile.actions import Action, Expectation, KeepConsole, ReasonCode, UpdateNode
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import Intent, VmPhase
 from slurm_hooks.reconcile.snapshot import Memory
@@ -44,6 +44,12 @@ def _actions_of(cluster: Cluster, view: NodeView, memory: Memory) -> Iterator[Ac
             yield failed_start(view, *_request_error(view))
         case Step.DELETE_VM:
             yield from _deletion(cluster, view)
+        case Step.REPLACE_VM:
+            if view.vm is not None:
+                yield KeepConsole(view.node.name, view.vm.zone, view.vm.instance_id)
+            yield from _deletion(cluster, view)
+        case Step.POWER_UP:
+            yield _update(view, (NodeUpdate.POWER_UP,), Expectation.OFF, None)
         case Step.DELETE_SURPLUS_VM:
             if memory.surplus.get(view.node.name, 0) >= 1:
                 yield from _deletion(cluster, view)
@@ -88,7 +94,7 @@ def _update(
     view: NodeView,
     updates: tuple[NodeUpdate, ...],
     expectation: Expectation,
-    reason: ReasonCode,
+    reason: ReasonCode | None,
 ) -> UpdateNode:
     status = view.vm.status.value if view.vm is not None else ""
     return UpdateNode(view.node.name, updates, expectation, reason, code=status)

@@ -26,7 +26,7 @@ from slurm_hooks.reconcile.specifications import group_of, is_served, request_of
 from slurm_hooks.reconcile.views import MarkedRequest, NodeView, World
 from slurm_hooks.slurm.model import Job
 
-_NAME_TAKEN = frozenset({Step.AWAIT_DELETION, Step.DELETE_VM})
+_NAME_TAKEN = frozenset({Step.AWAIT_DELETION, Step.DELETE_VM, Step.REPLACE_VM})
 
 
 @dataclass(frozen=True, slots=True)

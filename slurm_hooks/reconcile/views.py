@@ -5,14 +5,15 @@ This is where the two systems are joined. Nothing is decided here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from slurm_hooks.cluster.topology import Cluster, NodePool
 from slurm_hooks.compute.model import (
     ComputeSnapshot,
     Instance,
+    InstanceStatus,
     RequestReference,
     RequestState,
     ResizeRequest,
@@ -30,7 +31,7 @@ from slurm_hooks.reconcile.phases import (
 )
 from slurm_hooks.reconcile.snapshot import Memory, ResumeCall
 from slurm_hooks.reconcile.specifications import group_of, is_served
-from slurm_hooks.slurm.model import Job, JobState, Node, NodeFlag, SlurmSnapshot
+from slurm_hooks.slurm.model import Job, JobState, Node, NodeFlag, Partition, SlurmSnapshot
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -73,12 +74,14 @@ def join(
     compute: ComputeSnapshot,
     calls: Iterable[ResumeCall],
     memory: Memory,
+    now: datetime,
 ) -> World:
     """Join what Slurm and Compute Engine say, for the nodes that are ours."""
     requests = _marked_requests(compute, cluster)
     by_node = _requests_by_node(requests.values())
     holders = _holders(slurm.jobs.values())
     askers = _askers(calls)
+    offered = _offered(slurm.partitions.values())
     views = {}
     for name, node in slurm.nodes.items():
         pool = cluster.pool_of(name)
@@ -93,6 +96,8 @@ def join(
             holders.get(name, ()),
             askers.get(name, frozenset()),
             memory,
+            must_exist=cluster.is_static(name) and offered(node),
+            now=now,
         )
     return World(views, requests, holders)
 
@@ -117,20 +122,49 @@ def _view(
     holders: tuple[Job, ...],
     askers: frozenset[int],
     memory: Memory,
+    *,
+    must_exist: bool,
+    now: datetime,
 ) -> NodeView:
     latest = _latest(candidates)
     owner = _owner(holders, askers)
-    intent = intent_of(node, held=bool(holders), owner_ended=_owner_ended(askers, latest))
+    intent = intent_of(
+        node,
+        held=bool(holders),
+        owner_ended=_owner_ended(askers, latest),
+        must_exist=must_exist,
+    )
     serving = latest if latest is not None and _serves(latest, owner) else None
     request_phase = (
         RequestPhase.NONE if serving is None else request_phase_of(serving.request.state)
     )
     deleting = vm is not None and deletion_of(cluster, pool, vm).subject in memory.in_flight
-    vm_phase = vm_phase_of(vm, deletion_in_flight=deleting)
+    overdue = vm is not None and _is_overdue(vm, cluster.policy.boot_timeout_seconds, now)
+    vm_phase = vm_phase_of(
+        vm,
+        deletion_in_flight=deleting,
+        is_overdue=overdue and intent in (Intent.STARTING, Intent.ABANDONED),
+    )
     step = row_for(intent, request_phase, vm_phase).step
     return NodeView(
         node, pool, intent, request_phase, vm_phase, step, owner=owner, request=serving, vm=vm
     )
+
+
+def _offered(partitions: Iterable[Partition]) -> Callable[[Node], bool]:
+    """Whether a node is in a partition that takes jobs; where we know none, it is."""
+    states = {partition.name: partition.state for partition in partitions}
+    return lambda node: (
+        not node.partitions or any(states.get(name, "UP") == "UP" for name in node.partitions)
+    )
+
+
+def _is_overdue(vm: Instance, boot_timeout_seconds: int, now: datetime) -> bool:
+    """Whether a VM exists for longer than a boot may take. One that is PENDING waits for
+    capacity and does not boot yet."""
+    if vm.status is InstanceStatus.PENDING or vm.creation_time_utc is None:
+        return False
+    return now - vm.creation_time_utc > timedelta(seconds=boot_timeout_seconds)
 
 
 def _marked_requests(

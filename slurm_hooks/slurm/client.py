@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from slurm_hooks.slurm.model import Node, SlurmSnapshot
@@ -38,6 +40,19 @@ class SlurmRefused(SlurmError):
     """slurmctld answered and refused the request, so repeating it as it is cannot help."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReservationSpecification:
+    """A reservation for maintenance: jobs that would run into it do not start on its nodes.
+
+    Made with the flags MAINT and IGNORE_JOBS; `start_time_utc` may be in the past.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    start_time_utc: datetime
+    duration_seconds: int
+
+
 class SlurmClient(Protocol):
     """Reads in a constant number of commands, writes in as few as the arguments allow."""
 
@@ -54,3 +69,15 @@ class SlurmClient(Protocol):
 
     def set_admin_comment(self, job_id: int, text: str) -> None:
         """Write the job's admin comment; an empty text clears it. Raises SlurmError."""
+
+    def create_reservation(self, specification: ReservationSpecification) -> None:
+        """Make a reservation. One of that name that exists is left as it is. Raises SlurmError."""
+
+    def delete_reservation(self, name: str) -> None:
+        """Delete a reservation; one that is gone already is no error. Raises SlurmError."""
+
+    def signal_job(self, job_id: int, signal: str) -> None:
+        """Send a signal such as USR1 to the steps of a running job and to its batch script.
+
+        Raises SlurmError.
+        """

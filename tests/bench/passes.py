@@ -14,6 +14,7 @@ from rich.table import Table
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.google_client import GoogleComputeClient
 from slurm_hooks.compute.model import InstanceStatus
+from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.reconcile.decide import decide
 from slurm_hooks.reconcile.observe import observe
 from slurm_hooks.reconcile.passes import Passes
@@ -57,7 +58,12 @@ class Installation:
         self.calls = CallsDirectory(spool, expand)
         self.control = EmulatorControl(url)
         self.passes = Passes(
-            self.cluster, self.slurm, self.compute, self.calls, lambda: datetime.now(UTC)
+            self.cluster,
+            self.slurm,
+            self.compute,
+            self.calls,
+            ConsolesDirectory(spool / "consoles"),
+            lambda: datetime.now(UTC),
         )
 
     def run_until_requested(self, requests: int) -> float:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.model import InstanceStatus, RequestReference, RequestState, ResizeRequest
+from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.reconcile.actions import Plan
 from slurm_hooks.reconcile.passes import Passes
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
@@ -29,6 +30,7 @@ class Scenario:
     cluster: Cluster = CLUSTER
     slurm: FakeSlurm = field(default_factory=FakeSlurm)
     compute: FakeCompute = field(default_factory=FakeCompute)
+    now: datetime = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
     def __post_init__(self) -> None:
         names = self.cluster.node_names("a3u")
@@ -38,8 +40,10 @@ class Scenario:
     def restart(self) -> None:
         """A new controller process, as after kill -9."""
         calls = CallsDirectory(self.spool, expand)
-        clock = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
-        self.passes = Passes(self.cluster, self.slurm, self.compute, calls, lambda: clock)
+        consoles = ConsolesDirectory(self.spool / "consoles")
+        self.passes = Passes(
+            self.cluster, self.slurm, self.compute, calls, consoles, lambda: self.now
+        )
 
     def run(self) -> Plan:
         """One pass."""

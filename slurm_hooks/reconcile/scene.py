@@ -1,0 +1,36 @@
+"""What a planner sees: everything that one pass knows, joined. Frozen, read by pure code only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from slurm_hooks.cluster.policy import Policy
+from slurm_hooks.cluster.topology import Cluster
+from slurm_hooks.compute.model import ComputeSnapshot
+from slurm_hooks.reconcile.actions import Action
+from slurm_hooks.reconcile.snapshot import Memory
+from slurm_hooks.reconcile.views import World
+from slurm_hooks.slurm.model import SlurmSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One pass, readable from every side. `now` is the pass's one time, aware and in UTC."""
+
+    cluster: Cluster
+    slurm: SlurmSnapshot
+    compute: ComputeSnapshot
+    world: World
+    memory: Memory
+    now: datetime
+
+    @property
+    def policy(self) -> Policy:
+        """The cluster's limits."""
+        return self.cluster.policy
+
+
+Planner = Callable[[Scene], Iterable[Action]]
+"""A concern of its own: reads the scene, names actions. Pure."""

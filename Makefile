@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SLURM_PACKAGES := slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins python3-venv
 
 .DEFAULT_GOAL := help
-.PHONY: help install packages demo test quick end-to-end lint types layers format render bench sandbox clean
+.PHONY: help install packages demo test quick end-to-end lint types layers format render decisions bench sandbox clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -49,6 +49,9 @@ format: install ## Rewrite the code in the project's style
 
 render: install ## Write etc/ anew from the example cluster
 	@$(BIN)/slurm-hooks render etc/slurm-hooks/cluster_config.json --output etc --force
+
+decisions: install ## Write docs/decisions.md anew from the decision table
+	@$(BIN)/python3 -m slurm_hooks.reconcile.decision_docs > docs/decisions.md
 
 bench: install ## Measure hooks and passes side by side and print ratios
 	@$(BIN)/python3 -m tests.bench

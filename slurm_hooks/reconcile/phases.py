@@ -41,22 +41,32 @@ class RequestPhase(enum.StrEnum):
     """The resize request that names the node and belongs to its present start."""
 
     NONE = "NONE"
+    """No request: never made, cancelled, or made for another start."""
     WAITING = "WAITING"
+    """It waits for capacity, or its VMs are being created."""
     GRANTED = "GRANTED"
+    """It SUCCEEDED: all its VMs were created."""
     FAILED = "FAILED"
+    """Compute Engine has given it up, with an error code."""
 
 
 class VmPhase(enum.StrEnum):
     """The VM of the node's name."""
 
     NONE = "NONE"
+    """There is no VM of the name."""
     COMING = "COMING"
+    """It is being created or waits to be: PENDING, PROVISIONING, STAGING."""
     RUNNING = "RUNNING"
+    """It runs."""
     LEAVING = "LEAVING"
+    """It is going away: it is stopping, or we have started its deletion."""
     BROKEN = "BROKEN"
+    """It stopped, was suspended or is being repaired: it never serves again."""
     OVERDUE = "OVERDUE"
     """It exists for longer than a boot may take, and its slurmd has not registered."""
     UNKNOWN = "UNKNOWN"
+    """It is in a state that we do not know: leave it alone."""
 
 
 RESUME_TIMEOUT_REASON = "ResumeTimeout reached"

@@ -30,6 +30,8 @@ class Expectation(enum.StrEnum):
     STARTING = "POWERING_UP"
     STARTING_WITHOUT_JOB = "POWERING_UP and IDLE"
     REGISTERED = "no power flag"
+    DRAINING = "taken out of service with jobs on it"
+    NOT_RESPONDING = "DOWN and not responding"
     RESUME_FAILED = "DOWN and POWERED_DOWN"
     OFF = "POWERED_DOWN"
 
@@ -40,6 +42,7 @@ class ReasonCode(enum.StrEnum):
     REQUEST_FAILED = "request failed"
     JOB_ENDED = "job ended before its nodes came"
     VM_GONE = "VM gone"
+    NOT_RESPONDING = "slurmd does not answer, VM replaced"
     RESUME_TIMEOUT = "ResumeTimeout passed"
 
 
@@ -110,7 +113,8 @@ class DeleteInstance:
 class UpdateNode:
     """Ask Slurm for node states, one after another, if the node is still as expected.
 
-    Without a reason the node keeps the one that it has.
+    Without a reason the node keeps the one that it has; `kept_reason` repeats it where Slurm
+    demands one.
     """
 
     node: str
@@ -119,6 +123,7 @@ class UpdateNode:
     reason: ReasonCode | None
     code: str = ""
     detail: str = ""
+    kept_reason: str = ""
 
     @property
     def subject(self) -> str:

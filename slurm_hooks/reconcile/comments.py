@@ -9,15 +9,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from slurm_hooks.reconcile.actions import JobStatus, UpdateNode, WaitKind
+from slurm_hooks.reconcile.reasons import PREFIX
 
-PREFIX = "slurm-hooks:"
 _FAILURE_PREFIX = f"{PREFIX} failed:"
 _LONGEST_DETAIL = 300
-
-
-def is_ours(text: str) -> bool:
-    """Whether a comment or reason was written by us."""
-    return text.startswith(PREFIX)
 
 
 def tells_failure(text: str) -> bool:
@@ -50,7 +45,7 @@ def job_comment(status: JobStatus | None) -> str:
 def node_reason(update: UpdateNode) -> str:
     """The reason of a node whose state we change; empty where it keeps the one it has."""
     if update.reason is None:
-        return ""
+        return update.kept_reason
     code = f" {update.code}" if update.code else ""
     return f"{PREFIX} {update.reason.value}{code}{_detail(update.detail)}"
 

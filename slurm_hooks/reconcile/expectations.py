@@ -17,6 +17,10 @@ def still_holds(expectation: Expectation, node: Node) -> bool:
             return intent is Intent.STARTING and node.state.base is BaseState.IDLE
         case Expectation.REGISTERED:
             return intent is Intent.REGISTERED
+        case Expectation.DRAINING:
+            return intent is Intent.DRAINING
+        case Expectation.NOT_RESPONDING:
+            return intent is Intent.NOT_RESPONDING
         case Expectation.OFF:
             return intent is Intent.OFF
         case Expectation.RESUME_FAILED:

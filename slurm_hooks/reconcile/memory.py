@@ -25,7 +25,7 @@ STANDING_KINDS = frozenset(
 )
 """Errors that would only come again. The others mean: look at the next pass and try again."""
 
-_MISSING_STEPS = frozenset({Step.REQUEST_AGAIN, Step.LOSE_NODE})
+_MISSING_STEPS = frozenset({Step.REQUEST_AGAIN, Step.LOSE_NODE, Step.LOSE_JOBS})
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,8 @@ class Step(enum.StrEnum):
     POWER_UP = "power up: a static node always exists"
     DELETE_SURPLUS_VM = "delete the VM, once it is surplus twice"
     LOSE_NODE = "set down, then power down, once the VM is missing twice"
+    LOSE_JOBS = "set down with the reason it has, once the VM is missing twice"
+    RECYCLE = "keep the console output of its VM and power down"
     RECOVER = "power down, which brings the node back"
 
 
@@ -74,6 +76,7 @@ TABLE: tuple[Row, ...] = (
     _row(
         (
             _I.STARTING,
+            _I.ABANDONED,
             _I.REGISTERED,
             _I.ASKED_OFF,
             _I.STOPPING,
@@ -86,7 +89,20 @@ TABLE: tuple[Row, ...] = (
         _S.LEAVE,
         "a VM state that we do not know is no licence to act",
     ),
-    _row(_I.STARTING, (_R.WAITING,), (), _S.AWAIT_CAPACITY, "the request is in the queue"),
+    _row(
+        (_I.ABANDONED, _I.STATIC_OFF),
+        (_R.UNKNOWN,),
+        (_V.NONE,),
+        _S.LEAVE,
+        "a request state that we do not know is no licence to act",
+    ),
+    _row(
+        _I.STARTING,
+        (_R.WAITING, _R.UNKNOWN),
+        (),
+        _S.AWAIT_CAPACITY,
+        "the request is in the queue, as far as we can know",
+    ),
     _row(_I.STARTING, (), _ALIVE, _S.AWAIT_BOOT, "the VM boots"),
     _row((_I.STARTING, _I.ABANDONED), (), (_V.OVERDUE,), _S.REPLACE_VM, "it should be up by now"),
     _row(_I.STARTING, (), (_V.LEAVING,), _S.AWAIT_DELETION, "never two VMs of one name"),
@@ -95,10 +111,16 @@ TABLE: tuple[Row, ...] = (
     _row(_I.STARTING, (_R.GRANTED,), (_V.NONE,), _S.REQUEST_AGAIN, "its VM came and went"),
     _row(_I.STARTING, (_R.NONE,), (_V.NONE,), _S.REQUEST, "there must be a VM"),
     _row(_I.ABANDONED, (_R.WAITING,), (), _S.ABANDON_START, "nobody waits for it any more"),
-    _row(_I.ABANDONED, (), (*_ALIVE, _V.UNKNOWN), _S.AWAIT_BOOT, "capacity in hand serves others"),
+    _row(_I.ABANDONED, (), _ALIVE, _S.AWAIT_BOOT, "capacity in hand serves others"),
     _row(_I.ABANDONED, (), (), _S.ABANDON_START, "nobody waits for it any more"),
     _row(_I.REGISTERED, (), (_V.NONE, _V.BROKEN), _S.LOSE_NODE, "slurmd cannot live without it"),
     _row(_I.REGISTERED, (), (), _S.LEAVE, "as it should be"),
+    _row(_I.DRAINING, (), (_V.NONE, _V.BROKEN), _S.LOSE_JOBS, "jobs go on, the drain stays"),
+    _row(_I.DRAINED, (_R.WAITING,), (), _S.CANCEL_REQUEST, "no job may use it"),
+    _row((_I.DRAINING, _I.DRAINED), (), (), _S.LEAVE, "a person took it out of service"),
+    _row(_I.NOT_RESPONDING, (), (_V.NONE, _V.BROKEN), _S.LOSE_NODE, "slurmd died with its VM"),
+    _row(_I.NOT_RESPONDING, (), _ALIVE, _S.RECYCLE, "slurmd died alone, and nothing runs there"),
+    _row(_I.NOT_RESPONDING, (), (), _S.LEAVE, "its VM goes, or we do not know"),
     _row(
         (_I.ASKED_OFF, _I.STOPPING, _I.OFF, _I.STATIC_OFF),
         (_R.WAITING,),

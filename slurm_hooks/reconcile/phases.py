@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 
 from slurm_hooks.compute.model import Instance, InstanceStatus, RequestState
+from slurm_hooks.reconcile.reasons import NOT_RESPONDING, RESUME_TIMEOUT, is_of_person
 from slurm_hooks.slurm.model import BaseState, Node, NodeFlag
 
 
@@ -21,6 +22,13 @@ class Intent(enum.StrEnum):
     """POWERING_UP for a job that is over, and no other job has the node."""
     REGISTERED = "REGISTERED"
     """No power flag: slurmd has registered, a VM must be there."""
+    DRAINING = "DRAINING"
+    """A person took it out of service (drained, failed) while jobs run on it."""
+    DRAINED = "DRAINED"
+    """A person took it out of service (drained, failed, DOWN), and nothing runs on it: its state
+    and its VM are that person's affair."""
+    NOT_RESPONDING = "NOT_RESPONDING"
+    """Slurm has set it DOWN, and ended its jobs, since slurmd was silent for SlurmdTimeout."""
     ASKED_OFF = "ASKED_OFF"
     """POWER_DOWN on a free node: Slurm asks for the VM's end at its next power pass."""
     STOPPING = "STOPPING"
@@ -48,6 +56,8 @@ class RequestPhase(enum.StrEnum):
     """It SUCCEEDED: all its VMs were created."""
     FAILED = "FAILED"
     """Compute Engine has given it up, with an error code."""
+    UNKNOWN = "UNKNOWN"
+    """In a state that we do not know: VMs may still come of it, and it is not ours to end."""
 
 
 class VmPhase(enum.StrEnum):
@@ -69,8 +79,14 @@ class VmPhase(enum.StrEnum):
     """It is in a state that we do not know: leave it alone."""
 
 
-RESUME_TIMEOUT_REASON = "ResumeTimeout reached"
-"""Slurm's words in the reason after ResumeTimeout: alone in 22.05, appended from 23.02."""
+_REQUEST_PHASES = {
+    RequestState.CREATING: RequestPhase.WAITING,
+    RequestState.ACCEPTED: RequestPhase.WAITING,
+    RequestState.SUCCEEDED: RequestPhase.GRANTED,
+    RequestState.FAILED: RequestPhase.FAILED,
+    RequestState.CANCELLED: RequestPhase.NONE,
+    RequestState.UNKNOWN: RequestPhase.UNKNOWN,
+}
 
 _VM_PHASES = {
     InstanceStatus.PENDING: VmPhase.COMING,
@@ -107,7 +123,23 @@ def intent_of(node: Node, *, held: bool, owner_ended: bool, must_exist: bool = F
         return _intent_while_off(node, must_exist)
     if state.has(NodeFlag.POWER_DOWN) and _is_free(node):
         return Intent.ASKED_OFF
+    return _intent_while_up(node)
+
+
+def _intent_while_up(node: Node) -> Intent:
+    if _is_out_of_service(node):
+        has_jobs = node.state.base in (BaseState.ALLOCATED, BaseState.MIXED)
+        completes = node.state.has(NodeFlag.COMPLETING)
+        return Intent.DRAINING if has_jobs or completes else Intent.DRAINED
+    if node.state.base is BaseState.DOWN and node.reason.startswith(NOT_RESPONDING):
+        return Intent.NOT_RESPONDING
     return Intent.REGISTERED
+
+
+def _is_out_of_service(node: Node) -> bool:
+    """Whether a person keeps jobs off the node."""
+    kept = node.state.base is BaseState.DOWN or node.state.has(NodeFlag.DRAIN, NodeFlag.FAIL)
+    return kept and is_of_person(node.reason)
 
 
 def _is_free(node: Node) -> bool:
@@ -125,6 +157,8 @@ def _intent_while_starting(node: Node, held: bool, owner_ended: bool) -> Intent:
         return Intent.STARTING
     if node.state.base is not BaseState.IDLE:
         return Intent.INCONSISTENT
+    if _is_out_of_service(node):
+        return Intent.DRAINED
     return Intent.ABANDONED if owner_ended else Intent.STARTING
 
 
@@ -133,17 +167,12 @@ def _intent_while_off(node: Node, must_exist: bool) -> Intent:
         kept_off = node.state.has(NodeFlag.DRAIN, NodeFlag.FAIL, NodeFlag.POWER_UP)
         wanted = must_exist and not kept_off
         return Intent.STATIC_OFF if wanted else Intent.OFF
-    return Intent.RESUME_FAILED if RESUME_TIMEOUT_REASON in node.reason else Intent.OFF
+    return Intent.RESUME_FAILED if RESUME_TIMEOUT in node.reason else Intent.OFF
 
 
 def request_phase_of(state: RequestState) -> RequestPhase:
     """The phase of a resize request; one that was cancelled counts as none."""
-    if state.is_active:
-        return RequestPhase.WAITING
-    return {
-        RequestState.SUCCEEDED: RequestPhase.GRANTED,
-        RequestState.FAILED: RequestPhase.FAILED,
-    }.get(state, RequestPhase.NONE)
+    return _REQUEST_PHASES[state]
 
 
 def vm_phase_of(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from slurm_hooks.reconcile.actions import JobStatus, TellJob, WaitKind
-from slurm_hooks.reconcile.comments import is_ours, job_comment, tells_failure
+from slurm_hooks.reconcile.comments import job_comment, tells_failure
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.plan_requests import RequestPlan
+from slurm_hooks.reconcile.reasons import is_ours
 from slurm_hooks.reconcile.snapshot import Failure
 from slurm_hooks.reconcile.specifications import pool_scope
 from slurm_hooks.reconcile.views import NodeView, World

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.reconcile.actions import Action, Expectation, KeepConsole, ReasonCode, UpdateNode
 from slurm_hooks.reconcile.node_table import Step
-from slurm_hooks.reconcile.phases import Intent, VmPhase
+from slurm_hooks.reconcile.phases import Intent, RequestPhase, VmPhase
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.reconcile.views import NodeView, World, cancellation_of, deletion_of
 from slurm_hooks.slurm.client import NodeUpdate
@@ -18,6 +18,12 @@ SETTLED_STEPS = frozenset({Step.LEAVE, Step.AWAIT_CAPACITY, Step.AWAIT_BOOT})
 FORCE = (NodeUpdate.POWER_DOWN_FORCE,)
 LOSE = (NodeUpdate.DOWN, NodeUpdate.POWER_DOWN)
 """DOWN first: force alone leaves a dead node COMPLETING until SlurmdTimeout."""
+
+
+_EXPECTATIONS = {
+    Intent.REGISTERED: Expectation.REGISTERED,
+    Intent.NOT_RESPONDING: Expectation.NOT_RESPONDING,
+}
 
 
 def node_actions(cluster: Cluster, world: World, memory: Memory) -> Iterator[Action]:
@@ -34,7 +40,7 @@ def is_missing_twice(view: NodeView, memory: Memory) -> bool:
 def _actions_of(cluster: Cluster, view: NodeView, memory: Memory) -> Iterator[Action]:
     match view.step:
         case Step.ABANDON_START:
-            if view.request is not None and view.request.request.state.is_active:
+            if view.request is not None and view.request_phase is RequestPhase.WAITING:
                 yield cancellation_of(view.request)
             yield _update(view, FORCE, Expectation.STARTING_WITHOUT_JOB, ReasonCode.JOB_ENDED)
         case Step.CANCEL_REQUEST:
@@ -55,7 +61,19 @@ def _actions_of(cluster: Cluster, view: NodeView, memory: Memory) -> Iterator[Ac
                 yield from _deletion(cluster, view)
         case Step.LOSE_NODE:
             if is_missing_twice(view, memory):
-                yield _update(view, LOSE, Expectation.REGISTERED, ReasonCode.VM_GONE)
+                yield _update(view, LOSE, _EXPECTATIONS[view.intent], ReasonCode.VM_GONE)
+        case Step.LOSE_JOBS:
+            if is_missing_twice(view, memory):
+                yield _down_as_it_is(view)
+        case Step.RECYCLE:
+            if view.vm is not None:
+                yield KeepConsole(view.node.name, view.vm.zone, view.vm.instance_id)
+            yield _update(
+                view,
+                (NodeUpdate.POWER_DOWN,),
+                Expectation.NOT_RESPONDING,
+                ReasonCode.NOT_RESPONDING,
+            )
         case Step.RECOVER:
             yield _update(
                 view,
@@ -88,6 +106,18 @@ def _request_error(view: NodeView) -> tuple[str, str]:
 def _deletion(cluster: Cluster, view: NodeView) -> Iterator[Action]:
     if view.vm is not None and view.vm_phase is not VmPhase.LEAVING:
         yield deletion_of(cluster, view.pool, view.vm)
+
+
+def _down_as_it_is(view: NodeView) -> UpdateNode:
+    """Slurm sets no node DOWN without a reason: it gets its own again. No power down follows,
+    which would undrain it."""
+    return UpdateNode(
+        view.node.name,
+        (NodeUpdate.DOWN,),
+        Expectation.DRAINING,
+        None,
+        kept_reason=view.node.reason or "drained",
+    )
 
 
 def _update(

@@ -1,0 +1,99 @@
+"""What a person has decided about a node stays, and no job is held by a node that died."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from slurm_hooks.compute.model import InstanceStatus
+from slurm_hooks.reconcile.actions import (
+    CancelRequest,
+    DeleteInstance,
+    KeepConsole,
+    UpdateNode,
+)
+from slurm_hooks.reconcile.comments import node_reason
+from slurm_hooks.reconcile.snapshot import Memory
+from slurm_hooks.slurm.client import NodeUpdate
+from slurm_hooks.slurm.model import BaseState, JobState, Node, NodeFlag
+from tests.unit.reconcile.builders import N0, World, job, node, request, vm
+from tests.unit.reconcile.scenario import Scenario
+
+MISSING_BEFORE = Memory(missing={N0: 1})
+OUT_OF_SERVICE = [
+    node(N0, NodeFlag.DRAIN, reason="fan is loud"),
+    node(N0, NodeFlag.FAIL, reason="fan is loud"),
+    node(N0, base=BaseState.DOWN, reason="fan is loud"),
+    node(N0, NodeFlag.NOT_RESPONDING, base=BaseState.DOWN, reason="fan is loud"),
+    node(N0, NodeFlag.DRAIN, NodeFlag.NOT_RESPONDING, base=BaseState.DOWN, reason=""),
+]
+
+
+@pytest.mark.parametrize("out", OUT_OF_SERVICE)
+@pytest.mark.parametrize("status", [None, *InstanceStatus])
+def test_a_node_out_of_service_is_left_alone_whatever_its_vm_does(
+    out: Node, status: InstanceStatus | None
+) -> None:
+    world = World([out], vms=[vm(N0, status)] if status else [], memory=MISSING_BEFORE)
+    assert world.plan().actions == ()
+
+
+def test_a_drained_node_whose_vm_vanished_gives_its_job_back_and_stays_drained() -> None:
+    draining = node(N0, NodeFlag.DRAIN, base=BaseState.ALLOCATED, reason="fan is loud")
+    world = World([draining], [job(7, N0, state=JobState.RUNNING)], memory=MISSING_BEFORE)
+    (update,) = world.actions(UpdateNode)
+    assert isinstance(update, UpdateNode)
+    assert update.updates == (NodeUpdate.DOWN,)
+    assert node_reason(update) == "fan is loud"
+
+
+def test_a_drained_node_whose_vm_lives_keeps_its_job() -> None:
+    draining = node(N0, NodeFlag.DRAIN, base=BaseState.ALLOCATED, reason="fan is loud")
+    world = World([draining], [job(7, N0, state=JobState.RUNNING)], vms=[vm(N0)])
+    assert world.plan().actions == ()
+
+
+def test_a_request_for_a_node_that_was_drained_while_it_waited_is_given_up() -> None:
+    waiting = node(N0, NodeFlag.POWERING_UP, NodeFlag.DRAIN, reason="fan is loud")
+    world = World([waiting], requests=[request("job-7-0-x-0", N0, job_id=7)])
+    assert [type(action) for action in world.plan().actions] == [CancelRequest]
+
+
+def test_a_node_whose_slurmd_died_is_powered_down_and_its_console_kept() -> None:
+    silent = node(N0, NodeFlag.NOT_RESPONDING, base=BaseState.DOWN, reason="Not responding")
+    world = World([silent], vms=[vm(N0)])
+    (update,) = world.actions(UpdateNode)
+    assert isinstance(update, UpdateNode)
+    assert update.updates == (NodeUpdate.POWER_DOWN,)
+    assert len(world.actions(KeepConsole)) == 1
+    assert world.actions(DeleteInstance) == []
+
+
+def test_a_silent_node_that_slurm_has_not_given_up_is_left_alone() -> None:
+    silent = node(N0, NodeFlag.NOT_RESPONDING, base=BaseState.ALLOCATED)
+    assert World([silent], vms=[vm(N0)]).plan().actions == ()
+
+
+def test_a_node_that_slurm_drained_itself_is_recycled_once_its_vm_is_gone() -> None:
+    failed = node(N0, NodeFlag.DRAIN, reason="Kill task failed")
+    (update,) = World([failed], memory=MISSING_BEFORE).actions(UpdateNode)
+    assert isinstance(update, UpdateNode)
+    assert update.updates == (NodeUpdate.DOWN, NodeUpdate.POWER_DOWN)
+    assert World([failed], vms=[vm(N0)]).plan().actions == ()
+
+
+def test_a_drain_outlives_the_vm_and_the_job_runs_again_elsewhere(tmp_path: Path) -> None:
+    scenario = Scenario(tmp_path)
+    job_id = scenario.slurm.submit([N0])
+    scenario.settle()
+    scenario.grant_all()
+    scenario.settle_with_vms()
+    scenario.slurm.update_nodes([N0], NodeUpdate.DRAIN, "fan is loud")
+    assert scenario.slurm.jobs[job_id].state is JobState.RUNNING
+    scenario.compute.state.instances.clear()
+    scenario.settle_with_vms()
+    assert scenario.slurm.jobs[job_id].state is JobState.PENDING
+    assert scenario.slurm.nodes[N0].reason == "fan is loud"
+    assert scenario.slurm.nodes[N0].state.has(NodeFlag.DRAIN)
+    assert scenario.vm_names() == []

@@ -79,5 +79,5 @@ class SlurmClient(Protocol):
     def signal_job(self, job_id: int, signal: str) -> None:
         """Send a signal such as USR1 to the steps of a running job and to its batch script.
 
-        Raises SlurmError.
+        A job that has ended is no error. Raises SlurmError.
         """

@@ -24,7 +24,11 @@ _NO_CONTACT = re.compile(
     r"|incompatible versions|temporarily (?:unavailable|unable)|transport endpoint|fatal",
     re.IGNORECASE,
 )
-_REFUSAL = re.compile(r"slurm_\w+ error:|\binvalid\b|\bdenied\b|not permitted|not found", re.I)
+_REFUSAL = re.compile(
+    r"slurm_\w+ error:|\binvalid\b|\bdenied\b|not permitted|not found|\bduplicate\b"
+    r"|already completing",
+    re.IGNORECASE,
+)
 
 
 class SlurmCommands:

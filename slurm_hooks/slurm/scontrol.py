@@ -8,14 +8,21 @@ their source.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from slurm_hooks.slurm import json_records, text_records
-from slurm_hooks.slurm.client import NodeUpdate, SlurmRefused, SlurmUnavailable
+from slurm_hooks.slurm.client import (
+    NodeUpdate,
+    ReservationSpecification,
+    SlurmRefused,
+    SlurmUnavailable,
+)
 from slurm_hooks.slurm.commands import SlurmCommands
 from slurm_hooks.slurm.hostlist import collapse
 from slurm_hooks.slurm.model import Job, Node, Partition, Reservation, SlurmSnapshot
@@ -30,6 +37,11 @@ MAX_ARGUMENT_BYTES = 131_071
 MAX_TEXT_CHARACTERS = 1_000
 
 _NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+_RESERVATION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_SIGNAL = re.compile(r"[A-Z][A-Z0-9]{1,9}")
+_RESERVATION_EXISTS = "Duplicate reservation name"
+_RESERVATION_GONE = "Requested reservation is invalid"
+_JOB_ENDED = re.compile(r"already completing or completed|Invalid job id", re.IGNORECASE)
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _NO_JSON = re.compile(r"json|serializer|data_parser|openapi", re.IGNORECASE)
 _CONTROLLER_UP = re.compile(r"^Slurmctld\((?P<role>[^)]+)\) at (?P<host>\S+) is UP", re.MULTILINE)
@@ -149,6 +161,55 @@ class ScontrolClient:
         comment = f"admincomment={_one_line(text)}"
         self._commands.write("scontrol", "update", f"jobid={job_id:d}", comment)
 
+    def create_reservation(self, specification: ReservationSpecification) -> None:
+        """Make a reservation. One of that name that exists is left as it is. Raises SlurmError.
+
+        slurmctld refuses a start of some minutes ago, so one in the past becomes now.
+        """
+        _check_names([specification.name], _RESERVATION_NAME, "reservation")
+        _check_names(specification.nodes)
+        starts_later = specification.start_time_utc > datetime.now(UTC)
+        start = f"{specification.start_time_utc.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
+        minutes = max(1, math.ceil(specification.duration_seconds / 60))
+        try:
+            self._commands.write(
+                "scontrol",
+                "create",
+                "reservation",
+                f"reservationname={specification.name}",
+                f"starttime={start if starts_later else 'now'}",
+                f"duration={minutes:d}",
+                f"nodes={collapse(specification.nodes)}",
+                "flags=maint,ignore_jobs",
+                "users=root",
+            )
+        except SlurmRefused as error:
+            if _RESERVATION_EXISTS not in str(error):
+                raise
+
+    def delete_reservation(self, name: str) -> None:
+        """Delete a reservation; one that is gone already is no error. Raises SlurmError."""
+        _check_names([name], _RESERVATION_NAME, "reservation")
+        try:
+            self._commands.write("scontrol", "delete", f"reservationname={name}")
+        except SlurmRefused as error:
+            if _RESERVATION_GONE not in str(error):
+                raise
+
+    def signal_job(self, job_id: int, signal: str) -> None:
+        """Send a signal such as USR1 to the steps of a running job and to its batch script.
+
+        A job that has ended is no error. For one that does not run yet scancel tries again until
+        our deadline. Raises SlurmError.
+        """
+        if not _SIGNAL.fullmatch(signal):
+            raise SlurmRefused(f"not a signal: {signal[:80]!r}")
+        try:
+            self._commands.write("scancel", "--full", f"--signal={signal}", f"{job_id:d}")
+        except SlurmRefused as error:
+            if not _JOB_ENDED.search(str(error)):
+                raise
+
     def responding_controller(self) -> Controller | None:
         """The first slurmctld of slurm.conf that answers a ping. Raises SlurmUnavailable."""
         # The exit status only tells whether the primary one answers.
@@ -188,10 +249,12 @@ class ScontrolClient:
         return rules.jobs_json_command if what == "jobs" else ()
 
 
-def _check_names(names: Sequence[str]) -> None:
+def _check_names(
+    names: Sequence[str], form: re.Pattern[str] = _NODE_NAME, what: str = "node"
+) -> None:
     for name in names:
-        if not _NODE_NAME.fullmatch(name):
-            raise SlurmRefused(f"not a node name: {name[:80]!r}")
+        if not form.fullmatch(name):
+            raise SlurmRefused(f"not a {what} name: {name[:80]!r}")
 
 
 def _node_arguments(names: Sequence[str]) -> Iterator[str]:

@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from slurm_hooks.slurm.client import NodeUpdate, SlurmRefused, SlurmUnavailable
+from slurm_hooks.slurm.client import (
+    NodeUpdate,
+    ReservationSpecification,
+    SlurmRefused,
+    SlurmUnavailable,
+)
 from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag
 from slurm_hooks.slurm.scontrol import ScontrolClient
 from tests.slurm_daemons import BIN_DIRECTORY, PrivateSlurm, installed_version, require_slurm
@@ -45,6 +50,23 @@ def job(client: ScontrolClient, job_id: int) -> Job:
 
 def wait_for_flag(client: ScontrolClient, name: str, flag: NodeFlag) -> None:
     wait_until(f"{name} is {flag}", lambda: node(client, name).state.has(flag), 30)
+
+
+def wait_for_registration(client: ScontrolClient, cluster: PrivateSlurm, name: str) -> None:
+    """Have the node up, whichever test came before."""
+    if node(client, name).state.has(NodeFlag.POWERED_DOWN):
+        client.update_nodes([name], NodeUpdate.POWER_UP)
+        wait_for_flag(client, name, NodeFlag.POWERING_UP)
+        awake_since = datetime.now(UTC)
+        wait_until(
+            "a later second", lambda: datetime.now(UTC) - awake_since > timedelta(seconds=2), 10
+        )
+        cluster.start_slurmd(name)
+    wait_until(
+        f"{name} registers",
+        lambda: not node(client, name).state.has(NodeFlag.POWERING_UP, NodeFlag.NOT_RESPONDING),
+        30,
+    )
 
 
 def test_fresh_cluster_is_read_whole(client: ScontrolClient, cluster: PrivateSlurm) -> None:
@@ -149,6 +171,59 @@ def test_reservation_is_read_in_utc(client: ScontrolClient, cluster: PrivateSlur
     assert reservation.end_time_utc - reservation.start_time_utc == timedelta(minutes=10)
 
 
+def test_reservation_is_made_once_and_deleted_once(
+    client: ScontrolClient, cluster: PrivateSlurm
+) -> None:
+    start = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=2)
+    nodes = tuple(cluster.node_names[1:3])
+    client.create_reservation(ReservationSpecification("ours-1", nodes, start, 630))
+    client.create_reservation(ReservationSpecification("ours-1", nodes[:1], start, 60))
+    made = client.read().reservations["ours-1"]
+    assert (made.nodes, made.start_time_utc) == (nodes, start)
+    assert made.end_time_utc == start + timedelta(minutes=11)
+    assert {"MAINT", "IGNORE_JOBS"} <= made.flags
+
+    client.delete_reservation("ours-1")
+    client.delete_reservation("ours-1")
+    assert "ours-1" not in client.read().reservations
+
+
+def test_reservation_of_the_past_begins_now_under_a_running_job(
+    client: ScontrolClient, cluster: PrivateSlurm
+) -> None:
+    name = cluster.node_names[1]
+    before = datetime.now(UTC)
+    client.create_reservation(
+        ReservationSpecification("ours-past", (name,), before - timedelta(hours=3), 600)
+    )
+    start = client.read().reservations["ours-past"].start_time_utc
+    assert start is not None
+    assert abs(start - before) < timedelta(minutes=1)
+    client.delete_reservation("ours-past")
+
+
+def test_signal_reaches_batch_script_and_step(
+    client: ScontrolClient, cluster: PrivateSlurm
+) -> None:
+    name = cluster.node_names[0]
+    script = cluster.directory / "trap.sh"
+    script.write_text("""#!/bin/bash
+trap 'echo told; exit 0' USR1
+echo ready
+while :; do sleep 1; done
+""")
+    wait_for_registration(client, cluster, name)
+    answer = cluster.command("sbatch", "--parsable", "-w", name, "--output=trap.out", str(script))
+    job_id = int(answer.stdout)
+    output = cluster.directory / "trap.out"
+    wait_until("the job runs", lambda: output.exists() and "ready" in output.read_text(), 60)
+    client.signal_job(job_id, "USR1")
+    wait_until("the trap ran", lambda: "told" in output.read_text(), 20)
+    wait_until("the job ends", lambda: job(client, job_id).state is JobState.COMPLETED, 20)
+    client.signal_job(job_id, "USR1")
+    client.signal_job(999_999, "USR1")
+
+
 def test_job_name_that_imitates_another_job_changes_nothing(
     client: ScontrolClient, cluster: PrivateSlurm
 ) -> None:
@@ -167,6 +242,9 @@ def test_requests_that_slurmctld_refuses(client: ScontrolClient, cluster: Privat
         client.update_nodes([cluster.node_names[3]], NodeUpdate.RESUME)
     with pytest.raises(SlurmRefused, match="Invalid job id"):
         client.set_admin_comment(999_999, "x")
+    later = datetime.now(UTC) + timedelta(hours=1)
+    with pytest.raises(SlurmRefused, match="Invalid node name"):
+        client.create_reservation(ReservationSpecification("ours", ("demo-cpu-99",), later, 60))
 
 
 def test_no_controller_is_unavailable(cluster: PrivateSlurm, tmp_path: Path) -> None:

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
-from slurm_hooks.slurm.client import NodeUpdate, SlurmError, SlurmRefused
-from slurm_hooks.slurm.model import BaseState, Node, NodeFlag, SlurmSnapshot
+from slurm_hooks.slurm.client import (
+    NodeUpdate,
+    ReservationSpecification,
+    SlurmError,
+    SlurmRefused,
+    SlurmUnavailable,
+)
+from slurm_hooks.slurm.model import BaseState, JobState, Node, NodeFlag, Reservation, SlurmSnapshot
 from slurm_hooks.slurm.versions import SlurmVersion
 from tests.fakes.slurm_machine import SlurmMachine
 
@@ -105,6 +112,34 @@ class FakeSlurm(SlurmMachine):
         if job_id not in self.jobs:
             raise SlurmRefused(f"Invalid job id specified for job {job_id}")
         self._change_job(job_id, admin_comment=text)
+
+    def create_reservation(self, specification: ReservationSpecification) -> None:
+        """Keep the reservation; one of that name stays as it is, odd nodes are refused."""
+        self._log(Call("create_reservation", specification.nodes, text=specification.name))
+        missing = [name for name in specification.nodes if name not in self.nodes]
+        if missing or not specification.nodes:
+            raise SlurmRefused(f"Invalid node name specified: {missing}")
+        start_utc = max(specification.start_time_utc, self.now_utc)
+        reservation = Reservation(
+            specification.name,
+            specification.nodes,
+            start_utc,
+            start_utc + timedelta(seconds=specification.duration_seconds),
+            frozenset({"MAINT", "IGNORE_JOBS", "SPEC_NODES"}),
+        )
+        self.reservations.setdefault(specification.name, reservation)
+
+    def delete_reservation(self, name: str) -> None:
+        """Drop the reservation if it is there."""
+        self._log(Call("delete_reservation", text=name))
+        self.reservations.pop(name, None)
+
+    def signal_job(self, job_id: int, signal: str) -> None:
+        """Only the call is kept; scancel gets no end with a job that does not run yet."""
+        self._log(Call("signal_job", job_id=job_id, text=signal))
+        job = self.jobs.get(job_id)
+        if job is not None and job.state in (JobState.PENDING, JobState.CONFIGURING):
+            raise SlurmUnavailable(f"scancel {job_id}: no answer within 30 s")
 
     def fail_next(self, error: SlurmError) -> None:
         """The next call of the client raises this; several wait in line."""

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
-from slurm_hooks.slurm.client import NodeUpdate, SlurmClient, SlurmRefused, SlurmUnavailable
+from slurm_hooks.slurm.client import (
+    NodeUpdate,
+    ReservationSpecification,
+    SlurmClient,
+    SlurmRefused,
+    SlurmUnavailable,
+)
 from slurm_hooks.slurm.hostlist import expand
 from slurm_hooks.slurm.model import JobState
 from slurm_hooks.slurm.process import CommandResult
@@ -15,6 +22,7 @@ from tests.fakes.commands import CannedRunner
 from tests.unit.slurm.recorded import recorded
 
 CONF = Path("/etc/demo/slurm.conf")
+TOKYO = timezone(timedelta(hours=9))
 NO_CONTACT = "slurm_load_node error: Unable to contact slurm controller (connect failure)\n"
 
 
@@ -261,3 +269,46 @@ def test_responding_controller_may_be_the_backup() -> None:
     assert client(runner).responding_controller() == Controller("backup", "b")
     runner.answers["scontrol ping"] = failed("", "Slurmctld(primary) at a is DOWN\n")
     assert client(runner).responding_controller() is None
+
+
+LATER = datetime(2099, 5, 1, 12, 0, 30, tzinfo=UTC)
+
+
+def test_reservation_begins_at_a_time_in_utc_and_lasts_whole_minutes() -> None:
+    runner = CannedRunner({"scontrol create": ok("Reservation created: eol-1\n")})
+    client(runner).create_reservation(
+        ReservationSpecification("eol-1", ("n-0", "n-1"), LATER.astimezone(TOKYO), 90)
+    )
+    (ran,) = runner.ran
+    assert ran.arguments == (
+        "scontrol",
+        "create",
+        "reservation",
+        "reservationname=eol-1",
+        "starttime=2099-05-01T12:00:30",
+        "duration=2",
+        "nodes=n-[0-1]",
+        "flags=maint,ignore_jobs",
+        "users=root",
+    )
+    assert ran.environment["TZ"] == "UTC"
+
+
+def test_reservation_that_exists_or_is_gone_is_no_error() -> None:
+    exists = failed("Error creating the reservation: Duplicate reservation name\n")
+    gone = failed("slurm_delete_reservation error: Requested reservation is invalid\n")
+    runner = CannedRunner({"scontrol create": exists, "scontrol delete": gone})
+    client(runner).create_reservation(ReservationSpecification("eol-1", ("n-0",), LATER, 60))
+    client(runner).delete_reservation("eol-1")
+    assert len(runner.ran) == 2
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a,b", "-x", "x=y", "a\n"])
+def test_odd_reservation_and_signal_names_are_refused(name: str) -> None:
+    slurm = client(CannedRunner({}))
+    with pytest.raises(SlurmRefused, match="not a reservation name"):
+        slurm.create_reservation(ReservationSpecification(name, ("n-0",), LATER, 60))
+    with pytest.raises(SlurmRefused, match="not a reservation name"):
+        slurm.delete_reservation(name)
+    with pytest.raises(SlurmRefused, match="not a signal"):
+        slurm.signal_job(1, name)

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from slurm_hooks.compute.model import (
     ComputeSnapshot,
+    Group,
     GroupReference,
     GroupSpecification,
     Operation,
@@ -20,6 +21,7 @@ from slurm_hooks.compute.model import (
     RequestSpecification,
     ResizeRequest,
     Scope,
+    Template,
     TemplateSpecification,
 )
 
@@ -33,6 +35,12 @@ class ComputeClient(Protocol):
         Calls = pages to list plus one list of requests per group. Raises ComputeError when any
         part could not be read: a partial answer is no answer.
         """
+
+    def read_templates(self, cluster: str) -> tuple[Template, ...]:
+        """Read the global instance templates with this cluster's label. Raises ComputeError."""
+
+    def get_group(self, reference: GroupReference) -> Group | None:
+        """Read one group; None when it does not exist."""
 
     def get_resize_request(self, reference: RequestReference) -> ResizeRequest | None:
         """Read one resize request; None when it does not exist."""
@@ -80,6 +88,9 @@ class ComputeClient(Protocol):
         the one and bare names for the other): `batches.delete_batches` cuts a set accordingly.
         Raises CONFIG otherwise.
         """
+
+    def delete_instance(self, zone: str, name: str, request_id: str) -> Operation:
+        """Start the deletion of a VM that is in no group."""
 
     def get_serial_port_output(self, zone: str, name: str) -> str:
         """Read what the VM has written to its first serial port."""

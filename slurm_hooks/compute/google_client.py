@@ -23,6 +23,8 @@ from slurm_hooks.compute.model import (
     RequestSpecification,
     ResizeRequest,
     Scope,
+    ScopeKind,
+    Template,
     TemplateSpecification,
 )
 from slurm_hooks.compute.names import location, require_name
@@ -90,6 +92,26 @@ class GoogleComputeClient:
             for message in page.items
         )
         return [request for request in found if is_ours(request, cluster)]
+
+    def read_templates(self, cluster: str) -> tuple[Template, ...]:
+        """See ComputeClient."""
+        service, request = templates.SERVICES[ScopeKind.GLOBAL], {"project": self._project}
+        found = (
+            templates.template_from(message)
+            for page in self._transport.pages(service, "list", request)
+            for message in page.items
+        )
+        return tuple(template for template in found if is_ours(template, cluster))
+
+    def get_group(self, reference: GroupReference) -> Group | None:
+        """See ComputeClient."""
+        service, request = groups.SERVICES[reference.scope.kind], self._group_fields(reference)
+        try:
+            return groups.group_from(self._transport.call(service, "get", request))
+        except ComputeError as error:
+            if error.kind is ErrorKind.GONE:
+                return None
+            raise
 
     def get_resize_request(self, reference: RequestReference) -> ResizeRequest | None:
         """See ComputeClient."""
@@ -173,6 +195,11 @@ class GoogleComputeClient:
         """See ComputeClient. Members with and without a VM must come in calls of their own."""
         fields = {instances.DELETE_FIELDS[group.scope.kind]: instances.delete_body(zones_by_name)}
         return self._start_in_group("delete_instances", group, fields, request_id)
+
+    def delete_instance(self, zone: str, name: str, request_id: str) -> Operation:
+        """See ComputeClient."""
+        scope, fields = Scope(ScopeKind.ZONE, zone), {"instance": require_name(name)}
+        return self._start(INSTANCES, "delete", scope, fields, request_id)
 
     def get_serial_port_output(self, zone: str, name: str) -> str:
         """See ComputeClient."""

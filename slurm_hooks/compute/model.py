@@ -130,6 +130,15 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
+class Template:
+    """A global instance template. `labels` are those of the VMs made from it."""
+
+    name: str
+    labels: dict[str, str] = field(default_factory=dict)
+    creation_time_utc: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ComputeSnapshot:
     """Everything of one cluster that one read of Compute Engine gave.
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from slurm_hooks.compute.model import Group, Instance, ResizeRequest
+from slurm_hooks.compute.model import Group, Instance, ResizeRequest, Template
 
 CLUSTER_LABEL = "slurm-hooks-cluster"
 POOL_LABEL = "slurm-hooks-pool"
@@ -110,9 +110,9 @@ def instances_filter(cluster: str) -> str:
     return f"labels.{CLUSTER_LABEL}={labels_of(Mark(cluster, 'any'))[CLUSTER_LABEL]}"
 
 
-def is_ours(thing: Group | ResizeRequest | Instance, cluster: str) -> bool:
+def is_ours(thing: Group | ResizeRequest | Instance | Template, cluster: str) -> bool:
     """Whether a cloud object belongs to this cluster, proven by its mark or labels."""
-    if isinstance(thing, Instance):
+    if isinstance(thing, Instance | Template):
         return thing.labels.get(CLUSTER_LABEL) == cluster
     mark = decode(thing.description)
     return mark is not None and mark.cluster == cluster

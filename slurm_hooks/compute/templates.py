@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from slurm_hooks.compute.model import ScopeKind, TemplateSpecification
-from slurm_hooks.compute.names import refuse, require_name
+from slurm_hooks.compute.model import ScopeKind, Template, TemplateSpecification
+from slurm_hooks.compute.names import refuse, require_name, time_utc
 
 SERVICES = {
     ScopeKind.GLOBAL: "InstanceTemplatesClient",
@@ -46,6 +46,15 @@ def template_body(specification: TemplateSpecification) -> dict[str, Any]:
     }
     given = {key: value for key, value in properties.items() if value not in ({}, [])}
     return {"name": require_name(specification.name), "properties": given}
+
+
+def template_from(message: Any) -> Template:
+    """A template from its protobuf message."""
+    return Template(
+        name=message.name,
+        labels=dict(message.properties.labels),
+        creation_time_utc=time_utc(message.creation_timestamp),
+    )
 
 
 def _items(items: list[Any]) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from slurm_hooks.compute.classify import classify_operation
@@ -17,7 +19,7 @@ from slurm_hooks.compute.model import (
     ResizeRequest,
     Scope,
 )
-from slurm_hooks.compute.ownership import Mark, encode
+from slurm_hooks.compute.ownership import Mark, encode, labels_of
 from tests.emulator.compute_world import (
     CLUSTER,
     GLOBAL,
@@ -310,12 +312,14 @@ def test_what_does_not_exist_is_gone(world: World) -> None:
     group: GroupReference = group_reference(ZONAL, "nowhere")
     reference = RequestReference(group, "r")
     assert world.client.get_resize_request(reference) is None
+    assert world.client.get_group(group) is None
     for call in (
         lambda: world.client.delete_group(group, "1"),
         lambda: world.client.cancel_resize_request(reference, "2"),
         lambda: world.client.delete_resize_request(reference, "3"),
         lambda: world.client.delete_template(GLOBAL, "nothing", "4"),
         lambda: world.client.get_serial_port_output(ZONAL.name, "nobody"),
+        lambda: world.client.delete_instance(ZONAL.name, "nobody", "6"),
         lambda: world.client.insert_resize_request(request_specification(reference, "n"), "5"),
     ):
         with pytest.raises(ComputeError) as error:
@@ -341,3 +345,29 @@ def test_creating_a_vm_that_exists_fails_the_whole_call(world: World) -> None:
     else:
         assert classify_operation(again) is ErrorKind.CONFLICT
     assert NODES[1] not in world.client.read(CLUSTER).instances
+
+
+@both_scopes
+def test_one_group_is_read_as_in_the_list(world: World, scope: Scope) -> None:
+    reference = make_group(world, scope)
+    assert world.client.get_group(reference) == world.client.read(CLUSTER).groups[reference]
+
+
+def test_templates_of_ours_are_told_by_the_labels_of_their_vms(world: World) -> None:
+    make_template(world)
+    foreign = replace(template_specification("foreign"), labels=(("team", "ours"),))
+    finish(world, world.client.insert_template(GLOBAL, foreign, "foreign"))
+    (template,) = world.client.read_templates(CLUSTER)
+    assert (template.name, template.labels) == ("a3u-g1", labels_of(MARK))
+    assert template.creation_time_utc is not None
+    assert world.client.read_templates("other") == ()
+
+
+def test_a_single_vm_is_deleted_by_its_zone_and_name(world: World) -> None:
+    reference = make_group(world, ZONAL)
+    finish(world, world.client.create_instances(reference, NODES, "create"))
+    zone = running_instances(world)[NODES[0]].zone
+    assert finish(world, world.client.delete_instance(zone, NODES[0], "delete")).error is None
+    world.eventually(
+        lambda: world.client.read(CLUSTER).instances.keys(), lambda names: names == {NODES[1]}
+    )

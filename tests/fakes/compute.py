@@ -27,6 +27,8 @@ from slurm_hooks.compute.model import (
     RequestState,
     ResizeRequest,
     Scope,
+    ScopeKind,
+    Template,
     TemplateSpecification,
 )
 from slurm_hooks.compute.ownership import is_ours
@@ -101,6 +103,21 @@ class FakeCompute:
             [instance for instance in shown if is_ours(instance, cluster)],
         )
 
+    def read_templates(self, cluster: str) -> tuple[Template, ...]:
+        """See ComputeClient."""
+        self._enter("read_templates", cluster)
+        found = (
+            Template(name, dict(t.labels), self.state.template_times_utc.get(name))
+            for (scope, name), t in self.state.templates.items()
+            if scope.kind is ScopeKind.GLOBAL
+        )
+        return tuple(template for template in found if is_ours(template, cluster))
+
+    def get_group(self, reference: GroupReference) -> Group | None:
+        """See ComputeClient."""
+        self._enter("get_group", reference)
+        return self.state.groups.get(reference)
+
     def get_resize_request(self, reference: RequestReference) -> ResizeRequest | None:
         """See ComputeClient."""
         self._enter("get_resize_request", reference)
@@ -126,6 +143,7 @@ class FakeCompute:
         operation = self._start("insert_template", scope, specification.name, request_id)
         if operation.error is None:
             self.state.templates[scope, specification.name] = specification
+            self.state.template_times_utc[specification.name] = self.state.now_utc
         return operation
 
     def delete_template(self, scope: Scope, name: str, request_id: str) -> Operation:
@@ -257,6 +275,18 @@ class FakeCompute:
         if operation.error is None:
             for name, zone in zones_by_name.items():
                 self._stop_member(group, zone, name)
+        return operation
+
+    def delete_instance(self, zone: str, name: str, request_id: str) -> Operation:
+        """See ComputeClient."""
+        self._enter("delete_instance", name, request_id)
+        if known := self._known(request_id):
+            return known
+        if (zone, name) not in self.state.instances:
+            raise not_found(name)
+        operation = self._start("delete_instance", Scope(ScopeKind.ZONE, zone), name, request_id)
+        if operation.error is None:
+            self.state.set_status(name, InstanceStatus.STOPPING)
         return operation
 
     def get_serial_port_output(self, zone: str, name: str) -> str:

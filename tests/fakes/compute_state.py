@@ -43,6 +43,7 @@ class ComputeState:
 
     now_utc: datetime = field(default_factory=lambda: datetime(2026, 1, 5, 12, 0, tzinfo=UTC))
     templates: dict[tuple[Scope, str], TemplateSpecification] = field(default_factory=dict)
+    template_times_utc: dict[str, datetime] = field(default_factory=dict)
     groups: dict[GroupReference, Group] = field(default_factory=dict)
     group_zones: dict[GroupReference, tuple[str, ...]] = field(default_factory=dict)
     requests: dict[RequestReference, ResizeRequest] = field(default_factory=dict)

@@ -210,6 +210,7 @@ class NoticeKind(enum.StrEnum):
     """Conditions that a pass reports without acting on them."""
 
     UNKNOWN_FLAG = "UNKNOWN_FLAG"
+    UNKNOWN_STATE = "UNKNOWN_STATE"
     UNREADABLE = "UNREADABLE"
     UNAVAILABLE = "UNAVAILABLE"
     FAILURE = "FAILURE"

@@ -11,6 +11,7 @@ LOG = logging.getLogger("slurm-hooksd")
 
 _TEXTS = {
     NoticeKind.UNKNOWN_FLAG: "node state has a word that we do not know, left alone",
+    NoticeKind.UNKNOWN_STATE: "state that we do not know, left alone",
     NoticeKind.UNREADABLE: "record of Slurm not readable, left alone",
     NoticeKind.UNAVAILABLE: "not readable, nothing is decided until it is",
     NoticeKind.FAILURE: "refused, will be tried again",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from slurm_hooks.cluster.topology import Cluster
-from slurm_hooks.compute.model import ComputeSnapshot
+from slurm_hooks.compute.model import ComputeSnapshot, InstanceStatus, RequestState
 from slurm_hooks.reconcile.actions import (
     Action,
     ForgetCall,
@@ -103,11 +103,21 @@ def _notices(slurm: SlurmSnapshot, compute: ComputeSnapshot, memory: Memory) -> 
     for node in slurm.nodes.values():
         if node.state.unknown:
             yield Notice(NoticeKind.UNKNOWN_FLAG, node.name, " ".join(sorted(node.state.unknown)))
+    yield from _unknown_states(compute)
     for instance in compute.duplicates:
         yield Notice(NoticeKind.DUPLICATE_VM, instance.name, instance.zone)
     for subject, failure in memory.failures.items():
         detail = f"{failure.code} {failure.message}"
         yield Notice(NoticeKind.FAILURE, subject, detail, failure.kind)
+
+
+def _unknown_states(compute: ComputeSnapshot) -> Iterator[Notice]:
+    for reference, request in compute.requests.items():
+        if request.state is RequestState.UNKNOWN:
+            yield Notice(NoticeKind.UNKNOWN_STATE, f"resize request {reference.name}")
+    for name, instance in compute.instances.items():
+        if instance.status is InstanceStatus.UNKNOWN:
+            yield Notice(NoticeKind.UNKNOWN_STATE, f"VM {name}")
 
 
 def _is_unsettled(world: World, memory: Memory, actions: tuple[Action, ...]) -> bool:

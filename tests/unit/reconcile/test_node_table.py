@@ -50,8 +50,7 @@ def test_an_unknown_vm_state_is_no_licence_to_delete(
     intent: Intent, request_phase: RequestPhase
 ) -> None:
     step = row_for(intent, request_phase, VmPhase.UNKNOWN).step
-    if not (intent is Intent.ABANDONED and request_phase is RequestPhase.WAITING):
-        assert step in HARMLESS
+    assert step in HARMLESS
 
 
 @pytest.mark.parametrize(("intent", "request_phase"), list(itertools.product(Intent, RequestPhase)))

@@ -1,0 +1,157 @@
+"""Every state of a node, a request, a VM and a job at once: an answer for each, harm for none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from slurm_hooks.compute.model import InstanceStatus, RequestState
+from slurm_hooks.reconcile.actions import (
+    CancelRequest,
+    DeleteInstance,
+    DeleteRequest,
+    InsertRequest,
+    UpdateNode,
+)
+from slurm_hooks.slurm.client import NodeUpdate
+from slurm_hooks.slurm.model import JobState
+from tests.unit.reconcile.every_state import (
+    Decided,
+    Version,
+    decided,
+    node_states,
+    surroundings,
+)
+
+FEW_VMS = (
+    None,
+    InstanceStatus.STAGING,
+    InstanceStatus.RUNNING,
+    InstanceStatus.STOPPING,
+    InstanceStatus.TERMINATED,
+    InstanceStatus.UNKNOWN,
+)
+FEW_JOBS = (None, JobState.CONFIGURING, JobState.RUNNING, JobState.COMPLETED)
+ALL_VMS = (None, *InstanceStatus)
+ALL_REQUESTS = (None, *RequestState)
+ALL_JOBS = (None, *JobState)
+
+
+def has_an_answer(result: Decided) -> bool:
+    return result.step is not None
+
+
+def spares_the_working(result: Decided) -> bool:
+    """A node that runs or completes a job keeps it while its VM lives."""
+    harmless = not result.of(UpdateNode, DeleteInstance)
+    return harmless or not (result.case.works and result.case.around.vm_lives)
+
+
+def leaves_unknown_words_alone(result: Decided) -> bool:
+    return not (
+        result.case.state.unknown
+        and result.of(UpdateNode, DeleteInstance, InsertRequest, CancelRequest)
+    )
+
+
+def leaves_unknown_vms_alone(result: Decided) -> bool:
+    odd = result.case.around.vm is InstanceStatus.UNKNOWN
+    return not (odd and result.of(UpdateNode, DeleteInstance, InsertRequest))
+
+
+def leaves_unknown_requests_alone(result: Decided) -> bool:
+    odd = result.case.around.request is RequestState.UNKNOWN
+    return not (odd and result.of(CancelRequest, DeleteRequest, InsertRequest))
+
+
+def asks_only_for_free_names(result: Decided) -> bool:
+    return result.case.around.vm is None or not result.of(InsertRequest)
+
+
+def powers_up_only_what_is_off(result: Decided) -> bool:
+    ups = [
+        action
+        for action in result.actions
+        if isinstance(action, UpdateNode) and NodeUpdate.POWER_UP in action.updates
+    ]
+    return result.case.is_off or not ups
+
+
+def gives_a_young_vm_time_to_boot(result: Decided) -> bool:
+    case = result.case
+    boots = (
+        case.is_starting
+        and case.around.job is JobState.CONFIGURING
+        and case.around.vm in (InstanceStatus.STAGING, InstanceStatus.RUNNING)
+        and not case.around.is_old
+    )
+    return not (boots and result.of(UpdateNode, DeleteInstance))
+
+
+def never_undrains(result: Decided) -> bool:
+    return not any(
+        isinstance(action, UpdateNode)
+        and {NodeUpdate.IDLE, NodeUpdate.RESUME, NodeUpdate.UNDRAIN} & set(action.updates)
+        for action in result.actions
+    )
+
+
+RULES: tuple[Callable[[Decided], bool], ...] = (
+    has_an_answer,
+    spares_the_working,
+    leaves_unknown_words_alone,
+    leaves_unknown_vms_alone,
+    leaves_unknown_requests_alone,
+    asks_only_for_free_names,
+    powers_up_only_what_is_off,
+    gives_a_young_vm_time_to_boot,
+    never_undrains,
+)
+
+
+def broken_rules(results: Iterator[Decided], least: int) -> dict[str, Decided]:
+    """One example for each rule that does not hold over at least so many cases."""
+    broken: dict[str, Decided] = {}
+    count = 0
+    for result in results:
+        count += 1
+        for rule in RULES:
+            if not rule(result):
+                broken.setdefault(rule.__name__, result)
+    assert count >= least
+    return broken
+
+
+def test_every_power_state_in_its_surroundings() -> None:
+    around = surroundings(FEW_VMS, (None, RequestState.ACCEPTED, RequestState.FAILED), FEW_JOBS)
+    states = node_states(Version.V22_05, most_power_flags=5, most_side_flags=0)
+    assert broken_rules(decided(states, around), least=50_000) == {}
+
+
+def test_every_state_of_a_request_vm_and_job() -> None:
+    around = surroundings(ALL_VMS, ALL_REQUESTS, ALL_JOBS)
+    states = node_states(Version.V24_11, most_power_flags=0, most_side_flags=0)
+    assert broken_rules(decided(states, around), least=40_000) == {}
+
+
+@pytest.mark.parametrize("version", Version)
+def test_every_flag_of_a_version(version: Version) -> None:
+    around = surroundings((None, InstanceStatus.RUNNING), (None,), (None, JobState.RUNNING))
+    states = node_states(version, most_power_flags=1, most_side_flags=1)
+    assert broken_rules(decided(states, around), least=7_000) == {}
+
+
+@pytest.mark.slow
+def test_every_power_state_with_every_request_and_vm() -> None:
+    around = surroundings(ALL_VMS, ALL_REQUESTS, (*FEW_JOBS, JobState.COMPLETING))
+    states = node_states(Version.V24_11, most_power_flags=5, most_side_flags=0)
+    assert broken_rules(decided(states, around), least=400_000) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", Version)
+def test_every_pair_of_flags_of_a_version(version: Version) -> None:
+    around = surroundings((None, InstanceStatus.RUNNING), (None,), (None, JobState.RUNNING))
+    states = node_states(version, most_power_flags=2, most_side_flags=2)
+    assert broken_rules(decided(states, around), least=100_000) == {}

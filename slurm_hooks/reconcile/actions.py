@@ -69,7 +69,7 @@ class InsertRequest:
 
     @property
     def subject(self) -> str:
-        return f"insert request {_request_text(self.request.reference)}"
+        return subject_of_insertion(self.request.reference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +148,8 @@ class WaitKind(enum.StrEnum):
 
     DELETION = "DELETION"
     GROUP = "GROUP"
+    PLACE = "PLACE"
+    """A place among the resize requests that may be active in a region."""
     REQUEST = "REQUEST"
     CAPACITY = "CAPACITY"
     BOOT = "BOOT"
@@ -239,6 +241,14 @@ class Plan:
     notices: tuple[Notice, ...] = ()
     unsettled: bool = False
     steps: dict[str, Step] = field(default_factory=dict)
+
+
+INSERT_REQUEST = "insert request"
+
+
+def subject_of_insertion(reference: RequestReference) -> str:
+    """The subject of the action that makes this resize request."""
+    return f"{INSERT_REQUEST} {_request_text(reference)}"
 
 
 def _request_text(reference: RequestReference) -> str:

@@ -34,6 +34,12 @@ def job_comment(status: JobStatus | None) -> str:
             return f"{PREFIX} waiting for capacity for {what}{since}{code}"
         case WaitKind.REQUEST:
             return f"{PREFIX} asking for {what}"
+        case WaitKind.PLACE:
+            code = f" ({status.code})" if status.code else ""
+            return (
+                f"{PREFIX} waiting for its turn to ask for {what}:"
+                f" too many resize requests are active in the region{code}"
+            )
         case WaitKind.GROUP:
             return f"{PREFIX} creating the instance group for {what}"
         case WaitKind.DELETION:

@@ -7,6 +7,7 @@ leaves alone; what it could not read it does not judge.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from slurm_hooks.cluster.topology import Cluster
@@ -45,7 +46,7 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime) -> Plan:
     memory = _without_stale_failures(snapshot.memory, now)
     world = join(cluster, slurm, compute, snapshot.resume_calls, memory, now)
     scene = Scene(cluster, slurm, compute, world, memory, now)
-    requests = plan_requests(cluster, world, compute, memory)
+    requests = plan_requests(scene)
     wanted: list[Action] = [
         *tell_jobs(world, slurm.jobs, requests),
         *node_actions(cluster, world, memory),
@@ -72,7 +73,7 @@ def _unavailable(*parts: object) -> Iterator[Notice]:
 
 def _without_stale_failures(memory: Memory, now: datetime) -> Memory:
     standing = {key: value for key, value in memory.failures.items() if value.until_utc > now}
-    return Memory(memory.missing, memory.surplus, memory.in_flight, memory.attempts, standing)
+    return replace(memory, failures=standing)
 
 
 def _once_each(actions: Iterable[Action]) -> tuple[Action, ...]:

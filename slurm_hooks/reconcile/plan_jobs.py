@@ -9,7 +9,6 @@ from slurm_hooks.reconcile.comments import job_comment, tells_failure
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.plan_requests import RequestPlan
 from slurm_hooks.reconcile.reasons import is_ours
-from slurm_hooks.reconcile.snapshot import Failure
 from slurm_hooks.reconcile.specifications import pool_scope
 from slurm_hooks.reconcile.views import NodeView, World
 from slurm_hooks.slurm.model import Job, JobState
@@ -18,6 +17,7 @@ _WORST_FIRST = (
     WaitKind.FAILED,
     WaitKind.DELETION,
     WaitKind.GROUP,
+    WaitKind.PLACE,
     WaitKind.REQUEST,
     WaitKind.CAPACITY,
     WaitKind.BOOT,
@@ -69,7 +69,7 @@ def _status(views: list[NodeView], requests: RequestPlan) -> JobStatus:
     worst = min(kinds.values(), key=_WORST_FIRST.index)
     chosen = [view for view in views if kinds[view.node.name] is worst]
     first = chosen[0]
-    code, detail = _code(first, worst, requests.failures.get(first.node.name))
+    code, detail = _code(first, worst, requests)
     request = first.request.request if first.request is not None else None
     since = request.creation_time_utc if request and worst is WaitKind.CAPACITY else None
     return JobStatus(
@@ -84,16 +84,14 @@ def _status(views: list[NodeView], requests: RequestPlan) -> JobStatus:
 
 
 def _kind(view: NodeView, requests: RequestPlan) -> WaitKind:
-    if view.node.name in requests.failures:
-        return WaitKind.FAILED
-    if view.node.name in requests.awaiting_group:
-        return WaitKind.GROUP
-    return _KINDS[view.step]
+    wait = requests.waits.get(view.node.name)
+    return wait.kind if wait is not None else _KINDS[view.step]
 
 
-def _code(view: NodeView, kind: WaitKind, failure: Failure | None) -> tuple[str, str]:
-    if failure is not None:
-        return failure.code, failure.message
+def _code(view: NodeView, kind: WaitKind, requests: RequestPlan) -> tuple[str, str]:
+    wait = requests.waits.get(view.node.name)
+    if wait is not None:
+        return wait.code, wait.detail
     request = view.request.request if view.request is not None else None
     if request is None or kind not in (WaitKind.FAILED, WaitKind.CAPACITY):
         return "", ""

@@ -1,84 +1,88 @@
-"""Resize requests: one per job with exactly its nodes, one per node where no job asked.
+"""Resize requests: ask for each gang that is ready, in turn, where a group and a place are free.
 
-A job starts with all of its nodes or not at all, and so does a request. While one of a job's
-names is still taken by a VM that goes away, the whole job's request waits for it.
+Invariant: a gang is asked for as a whole or not at all. All of its groups exist before its first
+request is made; when one of its requests can never be made, all of its nodes fail, slurmctld
+requeues the job, and what was asked for already is given up for want of a job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from slurm_hooks.cluster.topology import Cluster, NodePool
 from slurm_hooks.compute.model import (
-    ComputeSnapshot,
+    GroupReference,
     GroupSpecification,
+    RequestReference,
     RequestState,
     Scope,
     ScopeKind,
 )
-from slurm_hooks.reconcile.actions import Action, DeleteRequest, InsertGroup, InsertRequest
-from slurm_hooks.reconcile.node_table import Step
+from slurm_hooks.reconcile.actions import (
+    INSERT_REQUEST,
+    Action,
+    DeleteRequest,
+    InsertGroup,
+    InsertRequest,
+    WaitKind,
+    subject_of_insertion,
+)
+from slurm_hooks.reconcile.failure_table import Reaction
+from slurm_hooks.reconcile.gangs import Gang, Part, ready_gangs
 from slurm_hooks.reconcile.phases import VmPhase
-from slurm_hooks.reconcile.plan_nodes import failed_start, is_missing_twice, is_powering_up
-from slurm_hooks.reconcile.snapshot import Failure, Memory
-from slurm_hooks.reconcile.specifications import group_of, is_served, request_of, template_of
+from slurm_hooks.reconcile.places import Places
+from slurm_hooks.reconcile.plan_nodes import failed_start, is_powering_up
+from slurm_hooks.reconcile.rooms import Rooms
+from slurm_hooks.reconcile.scene import Scene
+from slurm_hooks.reconcile.snapshot import Failure
+from slurm_hooks.reconcile.specifications import (
+    pool_scope,
+    region_of,
+    request_of,
+    request_stem,
+    run_duration_of,
+    template_of,
+)
 from slurm_hooks.reconcile.views import MarkedRequest, NodeView, World
-from slurm_hooks.slurm.model import Job
-
-_NAME_TAKEN = frozenset({Step.AWAIT_DELETION, Step.DELETE_VM, Step.REPLACE_VM})
 
 
 @dataclass(frozen=True, slots=True)
-class Gang:
-    """Nodes that come together or not at all: those of one job in one pool, or a single one."""
+class Wait:
+    """What a node that has no request yet waits for, or why it will get none."""
 
-    pool: NodePool
-    job: Job | None
-    views: tuple[NodeView, ...]
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """The names that the gang's request must have."""
-        return tuple(view.node.name for view in self.views)
+    kind: WaitKind
+    code: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestPlan:
-    """The actions for all gangs, and which gang waits for its pool's group or failed."""
+    """The actions for all gangs, and for each node without a request why it has none yet."""
 
     actions: tuple[Action, ...]
-    awaiting_group: frozenset[str]
-    failures: dict[str, Failure]
+    waits: Mapping[str, Wait]
 
 
-def plan_requests(
-    cluster: Cluster, world: World, compute: ComputeSnapshot, memory: Memory
-) -> RequestPlan:
-    """Ask for the VMs of every gang that is ready, creating its pool's group first if needed.
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """One request to be made, in a group that may not exist yet."""
 
-    `awaiting_group` and `failures` of the result are keyed by node name.
-    """
-    actions: dict[str, Action] = {}
-    awaiting: set[str] = set()
-    failures: dict[str, Failure] = {}
-    taken = _taken_names(world)
-    groups = {
-        pool.pool_id: group_of(cluster, pool) for pool in cluster.pools.values() if is_served(pool)
-    }
-    for gang in _ready_gangs(world, memory):
-        action = _next_action(cluster, gang, groups[gang.pool.pool_id], compute, taken)
-        failure = memory.failures.get(action.subject)
-        if failure is not None:
-            failures.update(dict.fromkeys(gang.nodes, failure))
-            for view in gang.views:
-                update = failed_start(view, failure.code, failure.message)
-                actions[update.subject] = update
-            continue
-        actions[action.subject] = action
-        if isinstance(action, InsertGroup):
-            awaiting.update(gang.nodes)
-    return RequestPlan(tuple(actions.values()), frozenset(awaiting), failures)
+    part: Part
+    group: GroupSpecification
+    reference: RequestReference
+
+
+def plan_requests(scene: Scene) -> RequestPlan:
+    """Ask for the VMs of every gang that is ready, creating groups first where they lack."""
+    gangs = ready_gangs(scene.world, scene.memory)
+    if not gangs:
+        return RequestPlan((), {})
+    planning = _Planning(scene)
+    for gang, parts in [(gang, planning.not_on_their_way(gang)) for gang in gangs]:
+        if parts:
+            planning.ask(Gang(gang.job, parts))
+    return RequestPlan(tuple(planning.actions.values()), planning.waits)
 
 
 def finished_requests(world: World) -> Iterator[DeleteRequest]:
@@ -88,51 +92,165 @@ def finished_requests(world: World) -> Iterator[DeleteRequest]:
             yield DeleteRequest(marked.request.reference)
 
 
-def _next_action(
-    cluster: Cluster,
-    gang: Gang,
-    group: GroupSpecification,
-    compute: ComputeSnapshot,
-    taken: dict[object, set[str]],
-) -> InsertGroup | InsertRequest:
-    if group.reference not in compute.groups:
-        template = template_of(cluster, gang.pool)
-        return InsertGroup(gang.pool, template, Scope(ScopeKind.GLOBAL, ""), group)
-    names = taken.get(group.reference, set())
-    request = request_of(cluster, gang.pool, group.reference, gang.nodes, gang.job, names)
-    return InsertRequest(request, gang.job.job_id if gang.job else None)
+class _Planning:
+    """What one pass has planned so far: the gangs that come later get what is left."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._rooms = Rooms(scene.cluster, scene.compute)
+        self._places = Places(scene.compute.requests, scene.memory.in_flight)
+        self._taken_names = {reference.name for reference in scene.compute.requests}
+        self._tried_stems = _stems_of(
+            (*scene.memory.in_flight, *scene.memory.failures, *scene.memory.attempts)
+        )
+        self.actions: dict[str, Action] = {}
+        self.waits: dict[str, Wait] = {}
+
+    def not_on_their_way(self, gang: Gang) -> tuple[Part, ...]:
+        """The parts whose requests are not being made already; room is kept for the others."""
+        if not self._scene.memory.in_flight:
+            return gang.parts
+        return tuple(part for part in gang.parts if not self._is_on_its_way(gang, part))
+
+    def ask(self, gang: Gang) -> None:
+        """Plan the next actions for a gang."""
+        needed = Counter(region_of(pool_scope(part.pool)) for part in gang.parts)
+        if any(self._places.is_closed(region) for region in needed):
+            self._wait_for_place(gang)
+            return
+        asks = self._asks(gang)
+        refused = self._refused(asks)
+        if refused is not None:
+            self._settle_refused(gang, asks, *refused)
+        elif not self._places.take(needed, for_job=gang.job is not None):
+            self._release(asks)
+            self._wait_for_place(gang)
+        else:
+            self._add(gang, asks)
+
+    def _is_on_its_way(self, gang: Gang, part: Part) -> bool:
+        tried = self._tried(gang, part)
+        if tried is None or subject_of_insertion(tried) not in self._scene.memory.in_flight:
+            return False
+        self._rooms.add(tried.group, len(part.views))
+        return True
+
+    def _asks(self, gang: Gang) -> list[_Ask]:
+        asks = []
+        for part in gang.parts:
+            ask = self._ask_for(gang, part)
+            self._rooms.add(ask.group.reference, len(part.views))
+            asks.append(ask)
+        return asks
+
+    def _ask_for(self, gang: Gang, part: Part) -> _Ask:
+        """Where it was tried before, else where there is room.
+
+        A request whose making is over may be listed late: asked for in another group, its VMs
+        would be asked for twice.
+        """
+        tried = self._tried(gang, part)
+        groups = self._rooms.groups(part.pool)
+        known = next((g for g in groups if tried and g.reference == tried.group), None)
+        group = known or self._rooms.choose(part.pool, len(part.views))
+        return _Ask(part, group, self._reference(group.reference, gang, part))
+
+    def _tried(self, gang: Gang, part: Part) -> RequestReference | None:
+        """The request for a part that passes before this one have tried to make."""
+        if request_stem(part.nodes, gang.job) not in self._tried_stems:
+            return None
+        memory = self._scene.memory
+        for group in self._rooms.groups(part.pool):
+            reference = self._reference(group.reference, gang, part)
+            subject = subject_of_insertion(reference)
+            if subject in memory.in_flight or subject in memory.failures:
+                return reference
+            if subject in memory.attempts:
+                return reference
+        return None
+
+    def _reference(self, group: GroupReference, gang: Gang, part: Part) -> RequestReference:
+        stem, number = request_stem(part.nodes, gang.job), 0
+        while f"{stem}-{number}" in self._taken_names:
+            number += 1
+        return RequestReference(group, f"{stem}-{number}")
+
+    def _refused(self, asks: Sequence[_Ask]) -> tuple[_Ask, Failure] | None:
+        """The first answer that stands against one of these requests or its group."""
+        failures = self._scene.memory.failures
+        for ask in asks:
+            subject = subject_of_insertion(ask.reference)
+            if not self._exists(ask.group):
+                subject = self._insertion_of(ask).subject
+            if subject in failures:
+                return ask, failures[subject]
+        return None
+
+    def _settle_refused(
+        self, gang: Gang, asks: Sequence[_Ask], refused: _Ask, failure: Failure
+    ) -> None:
+        """What the failure table does not fail waits: first of all a full quota of active
+        requests, the only quota that the service looks at when a request is made."""
+        self._release(asks)
+        if failure.reaction is Reaction.FAIL_START:
+            self._fail(gang, failure)
+        elif self._exists(refused.group):
+            self._places.close(region_of(refused.group.reference.scope), failure)
+            self._wait_for_place(gang)
+        else:
+            self._note(gang.views, Wait(WaitKind.GROUP, failure.code))
+
+    def _fail(self, gang: Gang, failure: Failure) -> None:
+        for view in gang.views:
+            update = failed_start(view, failure.code, failure.message)
+            self.actions[update.subject] = update
+        self._note(gang.views, Wait(WaitKind.FAILED, failure.code, failure.message))
+
+    def _wait_for_place(self, gang: Gang) -> None:
+        for part in gang.parts:
+            refusal = self._places.refusal(region_of(pool_scope(part.pool)))
+            code = refusal.code if refusal else ""
+            self._note(part.views, Wait(WaitKind.PLACE, code))
+
+    def _add(self, gang: Gang, asks: Sequence[_Ask]) -> None:
+        missing = [self._insertion_of(ask) for ask in asks if not self._exists(ask.group)]
+        if missing:
+            self.actions |= {insertion.subject: insertion for insertion in missing}
+            self._note(gang.views, Wait(WaitKind.GROUP))
+            return
+        for ask in asks:
+            insertion = self._request_insertion(gang, ask)
+            self.actions[insertion.subject] = insertion
+
+    def _request_insertion(self, gang: Gang, ask: _Ask) -> InsertRequest:
+        cluster, part = self._scene.cluster, ask.part
+        holders = self._scene.world.holders
+        jobs = {job.job_id: job for name in part.nodes for job in holders.get(name, ())}
+        margin = cluster.policy.job_duration_margin_seconds
+        duration = run_duration_of(part.pool, jobs.values(), margin)
+        request = request_of(cluster, part.pool, ask.reference, part.nodes, gang.job, duration)
+        return InsertRequest(request, gang.job.job_id if gang.job else None)
+
+    def _insertion_of(self, ask: _Ask) -> InsertGroup:
+        pool = ask.part.pool
+        template = template_of(self._scene.cluster, pool)
+        return InsertGroup(pool, template, Scope(ScopeKind.GLOBAL, ""), ask.group)
+
+    def _exists(self, group: GroupSpecification) -> bool:
+        return group.reference in self._scene.compute.groups
+
+    def _release(self, asks: Sequence[_Ask]) -> None:
+        for ask in asks:
+            self._rooms.add(ask.group.reference, -len(ask.part.views))
+
+    def _note(self, views: Sequence[NodeView], wait: Wait) -> None:
+        self.waits.update((view.node.name, wait) for view in views)
 
 
-def _taken_names(world: World) -> dict[object, set[str]]:
-    taken: dict[object, set[str]] = {}
-    for reference in world.requests:
-        taken.setdefault(reference.group, set()).add(reference.name)
-    return taken
-
-
-def _ready_gangs(world: World, memory: Memory) -> Iterator[Gang]:
-    """Gangs whose every member can be asked for now, those of lower job ids first."""
-    wanted: dict[tuple[str, int, str], list[NodeView]] = {}
-    blocked: set[tuple[str, int, str]] = set()
-    for view in world.views.values():
-        key = _gang_key(view)
-        if view.step is Step.REQUEST or (
-            view.step is Step.REQUEST_AGAIN and is_missing_twice(view, memory)
-        ):
-            wanted.setdefault(key, []).append(view)
-        elif view.step in _NAME_TAKEN or view.step is Step.REQUEST_AGAIN:
-            blocked.add(key)
-    for key in sorted(wanted, key=lambda key: key[1:]):
-        if key not in blocked:
-            views = wanted[key]
-            yield Gang(views[0].pool, views[0].owner, tuple(views))
-
-
-def _gang_key(view: NodeView) -> tuple[str, int, str]:
-    """Pool, job and node: the node's own name only where no job owns it."""
-    if view.owner is not None:
-        return view.pool.pool_id, view.owner.job_id, ""
-    return view.pool.pool_id, 0, view.node.name
+def _stems_of(subjects: Sequence[str]) -> frozenset[str]:
+    """The stems of the requests that these subjects are about."""
+    names = (s.rpartition("/")[2] for s in subjects if s.startswith(INSERT_REQUEST))
+    return frozenset(name.rpartition("-")[0] for name in names)
 
 
 def _is_needed(marked: MarkedRequest, world: World) -> bool:

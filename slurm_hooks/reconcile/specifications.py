@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 
 from slurm_hooks.cluster.topology import Cluster, NodePool, ProvisioningModel
 from slurm_hooks.compute.model import (
@@ -27,6 +27,10 @@ from slurm_hooks.slurm.model import Job
 
 GENERATION_LENGTH = 8
 NODES_HASH_LENGTH = 6
+LONGEST_POOL_PART = 50
+"""Of a name that ends with a generation and an ordinal; Compute Engine takes 63 characters."""
+SHORTEST_RUN_SECONDS = 600
+"""The least that Compute Engine takes as a request's run duration."""
 
 
 def pool_scope(pool: NodePool) -> Scope:
@@ -57,7 +61,8 @@ def template_of(cluster: Cluster, pool: NodePool) -> TemplateSpecification:
         metadata=metadata,
     )
     generation = _digest(repr(dataclasses.astuple(unnamed)), GENERATION_LENGTH)
-    return dataclasses.replace(unnamed, name=f"{cluster.cluster_id}-{pool.pool_id}-{generation}")
+    stem = f"{cluster.cluster_id}-{pool.pool_id}"[:LONGEST_POOL_PART].rstrip("-")
+    return dataclasses.replace(unnamed, name=f"{stem}-{generation}")
 
 
 def generation_of(template: TemplateSpecification) -> str:
@@ -66,7 +71,7 @@ def generation_of(template: TemplateSpecification) -> str:
 
 
 def group_of(cluster: Cluster, pool: NodePool) -> GroupSpecification:
-    """The managed instance group of a pool's present generation, named as its template."""
+    """The first managed instance group of a pool's present generation, named as its template."""
     template = template_of(cluster, pool)
     scope = pool_scope(pool)
     return GroupSpecification(
@@ -79,21 +84,37 @@ def group_of(cluster: Cluster, pool: NodePool) -> GroupSpecification:
     )
 
 
+def with_ordinal(first: GroupSpecification, ordinal: int) -> GroupSpecification:
+    """The second, third... group of the generation of a pool's first one: `GROUP-2`."""
+    if ordinal == 1:
+        return first
+    reference = GroupReference(first.reference.scope, f"{first.reference.name}-{ordinal}")
+    return dataclasses.replace(first, reference=reference)
+
+
+def region_of(scope: Scope) -> str:
+    """The region of a regional scope, or the one that a zone lies in (`us-east1-b`: `us-east1`)."""
+    return scope.name.rpartition("-")[0] if scope.kind is ScopeKind.ZONE else scope.name
+
+
+def request_stem(nodes: Sequence[str], job: Job | None) -> str:
+    """What the names of all requests of one start for exactly these nodes begin with.
+
+    A number follows, since a name is never used twice.
+    """
+    digest = _digest("\n".join(sorted(nodes)), NODES_HASH_LENGTH)
+    return f"job-{job.job_id}-{job.restarts}-{digest}" if job else f"node-{digest}"
+
+
 def request_of(
     cluster: Cluster,
     pool: NodePool,
-    group: GroupReference,
+    reference: RequestReference,
     nodes: Sequence[str],
     job: Job | None,
-    taken_names: Collection[str],
+    run_duration_seconds: int | None,
 ) -> RequestSpecification:
-    """The resize request for exactly these nodes, of a job or of nobody.
-
-    `taken_names` are the requests that the group already has: a name is never used twice.
-    """
-    digest = _digest("\n".join(sorted(nodes)), NODES_HASH_LENGTH)
-    stem = f"job-{job.job_id}-{job.restarts}-{digest}" if job else f"node-{digest}"
-    number = next(n for n in range(len(taken_names) + 1) if f"{stem}-{n}" not in taken_names)
+    """The resize request for exactly these nodes, of a job or of nobody."""
     mark = Mark(
         cluster.cluster_id,
         pool.pool_id,
@@ -101,13 +122,26 @@ def request_of(
         restarts=job.restarts if job else None,
         nodes_hash=hash_of_nodes(nodes),
     )
-    duration = pool.run_duration_seconds
     return RequestSpecification(
-        reference=RequestReference(group, f"{stem}-{number}"),
+        reference=reference,
         instances=tuple(nodes),
         description=encode(mark),
-        run_duration_seconds=duration,
+        run_duration_seconds=run_duration_seconds,
     )
+
+
+def run_duration_of(pool: NodePool, jobs: Iterable[Job], margin_seconds: int) -> int | None:
+    """How many seconds the VMs of these jobs live: the pool's time, or less where it follows them.
+
+    Nobody's VMs, and those of a job without a time limit, get the pool's time.
+    """
+    longest, limits = pool.run_duration_seconds, [job.time_limit_seconds for job in jobs]
+    known = [limit for limit in limits if limit is not None]
+    if not pool.run_duration_follows_job or longest is None or not limits:
+        return longest
+    if len(known) < len(limits):
+        return longest
+    return min(longest, max(SHORTEST_RUN_SECONDS, max(known) + margin_seconds))
 
 
 def is_served(pool: NodePool) -> bool:

@@ -1,0 +1,107 @@
+"""Gangs: which nodes are asked for together, and in which order.
+
+A job starts with all of its nodes or not at all, so they are asked for together: in one request
+where the service lets them, else in several that start in the same pass. While one of the job's
+names is still taken by a VM that goes away, or slurmctld has yet to resume one of its nodes, all
+of them wait. Waiting costs the job nothing, since it starts when its last node registers.
+Sources: a job reaches ResumeProgram in pieces where ResumeRate is not 0; a request has at most
+1,000 VMs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from slurm_hooks.cluster.topology import NodePool
+from slurm_hooks.reconcile.node_table import Step
+from slurm_hooks.reconcile.phases import Intent
+from slurm_hooks.reconcile.plan_nodes import is_missing_twice
+from slurm_hooks.reconcile.snapshot import Memory
+from slurm_hooks.reconcile.views import NodeView, World
+from slurm_hooks.slurm.model import Job, JobState
+
+MOST_VMS_A_REQUEST = 1000
+"""What one resize request may ask for."""
+
+_NAME_TAKEN = frozenset({Step.AWAIT_DELETION, Step.DELETE_VM, Step.REPLACE_VM})
+_NOT_RESUMED_YET = frozenset({Intent.OFF, Intent.STATIC_OFF, Intent.STOPPING, Intent.ASKED_OFF})
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one resize request can ask for: nodes of one pool, at most 1,000."""
+
+    pool: NodePool
+    views: tuple[NodeView, ...]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names that the part's request must have."""
+        return tuple(view.node.name for view in self.views)
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """Nodes that come together or not at all: those of one job, or a single one."""
+
+    job: Job | None
+    parts: tuple[Part, ...]
+
+    @property
+    def views(self) -> tuple[NodeView, ...]:
+        """The nodes of all parts."""
+        return tuple(itertools.chain.from_iterable(part.views for part in self.parts))
+
+
+def ready_gangs(world: World, memory: Memory) -> list[Gang]:
+    """Gangs whose every member can be asked for now, in the order in which they are.
+
+    Jobs come in Slurm's order, by falling priority and then by id; nodes without a job last. A
+    node of several jobs is in the gang of one alone, its owner.
+    """
+    wanted: dict[tuple[int, str], list[NodeView]] = {}
+    blocked: set[tuple[int, str]] = set()
+    for view in world.views.values():
+        if view.step is Step.REQUEST or (
+            view.step is Step.REQUEST_AGAIN and is_missing_twice(view, memory)
+        ):
+            wanted.setdefault(_key(view), []).append(view)
+        elif view.step in _NAME_TAKEN or view.step is Step.REQUEST_AGAIN:
+            blocked.add(_key(view))
+    gangs = [
+        Gang(views[0].owner, tuple(_parts(views)))
+        for key, views in wanted.items()
+        if key not in blocked and not _is_still_waking(views[0].owner, world)
+    ]
+    return sorted(gangs, key=_turn)
+
+
+def _key(view: NodeView) -> tuple[int, str]:
+    """The job, or the node's own name where no job owns it."""
+    return (view.owner.job_id, "") if view.owner is not None else (0, view.node.name)
+
+
+def _turn(gang: Gang) -> tuple[bool, int, int]:
+    if gang.job is None:
+        return True, 0, 0
+    return False, -gang.job.priority, gang.job.job_id
+
+
+def _is_still_waking(job: Job | None, world: World) -> bool:
+    """Whether slurmctld has yet to resume some of a job's nodes."""
+    if job is None or job.state is not JobState.CONFIGURING:
+        return False
+    views = (world.views.get(name) for name in job.nodes)
+    return any(view is not None and view.intent in _NOT_RESUMED_YET for view in views)
+
+
+def _parts(views: Iterable[NodeView]) -> Iterator[Part]:
+    """Whole thousands and a rest: where some requests stand already, the others stay the same."""
+    by_pool: dict[str, list[NodeView]] = {}
+    for view in views:
+        by_pool.setdefault(view.pool.pool_id, []).append(view)
+    for members in by_pool.values():
+        for start in range(0, len(members), MOST_VMS_A_REQUEST):
+            yield Part(members[0].pool, tuple(members[start : start + MOST_VMS_A_REQUEST]))

@@ -13,17 +13,27 @@ from datetime import datetime, timedelta
 
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import Operation
-from slurm_hooks.reconcile.actions import Action, Plan
+from slurm_hooks.reconcile.actions import (
+    Action,
+    CancelRequest,
+    InsertGroup,
+    InsertRequest,
+    Plan,
+)
+from slurm_hooks.reconcile.failure_table import Occasion, Reaction, reaction_to
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.snapshot import Failure, Memory
 
 FAILURE_STANDS = timedelta(seconds=30)
 """How long a final error is taken as the answer before the call is made again."""
 
-STANDING_KINDS = frozenset(
-    {ErrorKind.PERMISSION, ErrorKind.CONFIG, ErrorKind.QUOTA, ErrorKind.STOCKOUT}
-)
-"""Errors that would only come again. The others mean: look at the next pass and try again."""
+_OCCASIONS: dict[type[Action], tuple[Occasion, Occasion]] = {
+    InsertGroup: (Occasion.INSERT_GROUP, Occasion.INSERT_GROUP),
+    InsertRequest: (Occasion.INSERT_REQUEST, Occasion.REQUEST_OPERATION),
+    CancelRequest: (Occasion.CANCEL, Occasion.CANCEL),
+}
+"""Where the errors of an action's call and of its operation stand in the failure table."""
+_DELETION = (Occasion.DELETE, Occasion.DELETE)
 
 _MISSING_STEPS = frozenset({Step.REQUEST_AGAIN, Step.LOSE_NODE, Step.LOSE_JOBS})
 
@@ -64,12 +74,11 @@ def settle(
         del in_flight[reading.subject]
         attempts[reading.subject] = attempts.get(reading.subject, 0) + 1
         if operation is not None and operation.error is not None:
-            kind = kinds[reading.subject]
-            if kind in STANDING_KINDS:
-                error = operation.error
-                failures[reading.subject] = Failure(
-                    kind, error.code, error.message, now + FAILURE_STANDS
-                )
+            error = ComputeError(
+                kinds[reading.subject], operation.error.code, operation.error.message
+            )
+            occasion = memory.occasions.get(reading.subject, Occasion.DELETE)
+            _keep(failures, reading.subject, error, occasion, now)
     return replace(memory, in_flight=in_flight, attempts=attempts, failures=failures)
 
 
@@ -82,22 +91,42 @@ def remember(memory: Memory, plan: Plan, outcomes: Iterable[Outcome], now: datet
     """What to know at the next pass, after this one's plan was carried out."""
     in_flight = dict(memory.in_flight)
     failures = {key: value for key, value in memory.failures.items() if value.until_utc > now}
+    occasions = {key: value for key, value in memory.occasions.items() if key in in_flight}
     for outcome in outcomes:
         subject, error = outcome.action.subject, outcome.error
+        of_call, of_operation = _OCCASIONS.get(type(outcome.action), _DELETION)
         if outcome.operation is not None:
             in_flight[subject] = outcome.operation
-        if error is not None and error.kind in STANDING_KINDS:
-            failures[subject] = Failure(error.kind, error.code, error.message, now + FAILURE_STANDS)
+            occasions[subject] = of_operation
+        if error is not None:
+            _keep(failures, subject, error, of_call, now)
+    memory = replace(memory, in_flight=in_flight, failures=failures, occasions=occasions)
     if not plan.steps:
-        return replace(memory, in_flight=in_flight, failures=failures)
+        return memory
     return replace(
         memory,
-        in_flight=in_flight,
-        failures=failures,
         missing=_counted(memory.missing, plan, _MISSING_STEPS),
         surplus=_counted(memory.surplus, plan, frozenset({Step.DELETE_SURPLUS_VM})),
         attempts=_still_of_use(memory.attempts, plan, in_flight),
     )
+
+
+def _keep(
+    failures: dict[str, Failure],
+    subject: str,
+    error: ComputeError,
+    occasion: Occasion,
+    now: datetime,
+) -> None:
+    """Keep an error that stands for a while; the others mean: look at the next pass."""
+    match reaction_to(occasion, error.kind):
+        case Reaction.FAIL_START | Reaction.STANDS:
+            until = now + FAILURE_STANDS
+        case Reaction.AFTER_A_MINUTE:
+            until = now.replace(second=0, microsecond=0) + timedelta(minutes=1)
+        case _:
+            return
+    failures[subject] = Failure(error.kind, error.code, error.message, until, occasion)
 
 
 def _counted(before: Mapping[str, int], plan: Plan, steps: frozenset[Step]) -> dict[str, int]:

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from slurm_hooks.compute.errors import ErrorKind
 from slurm_hooks.compute.model import ComputeSnapshot, Operation
+from slurm_hooks.reconcile.failure_table import Occasion, Reaction, reaction_to
 from slurm_hooks.slurm.model import SlurmSnapshot
 
 
@@ -57,6 +58,12 @@ class Failure:
     code: str
     message: str
     until_utc: datetime
+    occasion: Occasion = Occasion.INSERT_REQUEST
+
+    @property
+    def reaction(self) -> Reaction:
+        """The fixed answer to it."""
+        return reaction_to(self.occasion, self.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,7 @@ class Memory:
     `missing` and `surplus` count the passes in a row in which a VM was missing or not wanted.
     `in_flight` maps the subject of an action to the operation that carries it out, `attempts`
     counts the finished operations of a subject, `failures` keeps their errors for a while.
+    `occasions` says what each operation in flight is about.
     """
 
     missing: dict[str, int] = field(default_factory=dict)
@@ -73,6 +81,7 @@ class Memory:
     in_flight: dict[str, Operation] = field(default_factory=dict)
     attempts: dict[str, int] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
+    occasions: dict[str, Occasion] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,9 +43,7 @@ def test_operation_with_an_error_has_failed_though_it_is_not_done() -> None:
     assert memory.failures["s"].until_utc > NOW
 
 
-@pytest.mark.parametrize(
-    "kind", [ErrorKind.RATE, ErrorKind.TRANSIENT, ErrorKind.CONFLICT, ErrorKind.GONE]
-)
+@pytest.mark.parametrize("kind", [ErrorKind.TRANSIENT, ErrorKind.CONFLICT, ErrorKind.GONE])
 def test_error_that_may_pass_is_no_standing_failure(kind: ErrorKind) -> None:
     assert settle(in_flight(), [Reading("s", FAILED)], {"s": kind}, NOW).failures == {}
     error = ComputeError(kind, "x", "")

@@ -35,6 +35,7 @@ from slurm_hooks.reconcile.expectations import still_holds
 from slurm_hooks.reconcile.memory import Outcome
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory
+from slurm_hooks.reconcile.specifications import region_of
 from slurm_hooks.slurm.client import SlurmClient, SlurmError, SlurmRefused
 
 LOG = logging.getLogger("slurm-hooksd")
@@ -67,9 +68,7 @@ class Actor:
         outcomes: list[Outcome] = []
         for tell in _of_type(plan.actions, TellJob):
             outcomes.append(self._tell(tell))
-        for action in plan.actions:
-            if isinstance(action, InsertGroup | InsertRequest | CancelRequest | DeleteRequest):
-                outcomes.append(self._start(action, memory))
+        outcomes.extend(self._start_all(plan.actions, memory))
         for keep in _of_type(plan.actions, KeepConsole):
             outcomes.append(self._keep_console(keep))
         deletions = list(_of_type(plan.actions, DeleteInstance))
@@ -99,6 +98,22 @@ class Actor:
             return Outcome(action, note=str(error))
         log_event(LOG, logging.INFO, "console kept", node=action.node, file=path)
         return Outcome(action)
+
+    def _start_all(self, actions: Iterable[Action], memory: Memory) -> Iterator[Outcome]:
+        """In the plan's order. After a full quota of active requests the later ones of the same
+        region are left for the next pass: one of them must not get a place that falls free now."""
+        full_regions: set[str] = set()
+        for action in actions:
+            if isinstance(action, InsertRequest):
+                region = region_of(action.request.reference.group.scope)
+                if region in full_regions:
+                    continue
+                outcome = self._start(action, memory)
+                if outcome.error is not None and outcome.error.kind is ErrorKind.QUOTA:
+                    full_regions.add(region)
+                yield outcome
+            elif isinstance(action, InsertGroup | CancelRequest | DeleteRequest):
+                yield self._start(action, memory)
 
     def _start(
         self, action: InsertGroup | InsertRequest | CancelRequest | DeleteRequest, memory: Memory

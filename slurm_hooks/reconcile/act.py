@@ -6,22 +6,26 @@ they are changed, once for all of them, and a node that is no longer as expected
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
-from slurm_hooks.compute.model import GroupReference, Operation
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.log import log_event
+from slurm_hooks.reconcile.act_deletions import Deletions, attempt_of, failed, started
+from slurm_hooks.reconcile.act_end_of_life import change_reservation, warn_job
 from slurm_hooks.reconcile.actions import (
     Action,
     CancelRequest,
+    CreateReservation,
+    DeleteGroup,
     DeleteInstance,
     DeleteRequest,
+    DeleteReservation,
+    DeleteTemplate,
     ForgetCall,
     InsertGroup,
     InsertRequest,
@@ -29,6 +33,7 @@ from slurm_hooks.reconcile.actions import (
     Plan,
     TellJob,
     UpdateNode,
+    WarnJob,
 )
 from slurm_hooks.reconcile.comments import job_comment, node_reason
 from slurm_hooks.reconcile.expectations import still_holds
@@ -39,7 +44,6 @@ from slurm_hooks.reconcile.specifications import region_of
 from slurm_hooks.slurm.client import SlurmClient, SlurmError, SlurmRefused
 
 LOG = logging.getLogger("slurm-hooksd")
-MOST_INSTANCES_A_CALL = 1000
 
 ActionType = TypeVar("ActionType")
 
@@ -58,22 +62,32 @@ class Actor:
         self._compute = compute
         self._calls = calls
         self._consoles = consoles
+        self._deletions = Deletions(compute)
 
     def act(self, plan: Plan, memory: Memory) -> tuple[Outcome, ...]:
         """Carry out all actions of a plan and say what came of each.
 
         Compute Engine comes before the node states: a request must be given up before its nodes
-        look free to Slurm.
+        look free to Slurm. Reservations come last: until then they guard nodes whose VMs ended.
         """
         outcomes: list[Outcome] = []
         for tell in _of_type(plan.actions, TellJob):
             outcomes.append(self._tell(tell))
+        for warning in _of_type(plan.actions, WarnJob):
+            outcomes.append(warn_job(self._slurm, warning))
         outcomes.extend(self._start_all(plan.actions, memory))
         for keep in _of_type(plan.actions, KeepConsole):
             outcomes.append(self._keep_console(keep))
         deletions = list(_of_type(plan.actions, DeleteInstance))
-        outcomes.extend(self._delete_instances(deletions, memory))
+        outcomes.extend(self._deletions.delete_instances(deletions, memory))
+        for group in _of_type(plan.actions, DeleteGroup):
+            outcomes.append(self._deletions.delete_group(group, memory))
+        for template in _of_type(plan.actions, DeleteTemplate):
+            outcomes.append(self._deletions.delete_template(template, memory))
         outcomes.extend(self._update_nodes(list(_of_type(plan.actions, UpdateNode))))
+        for action in plan.actions:
+            if isinstance(action, CreateReservation | DeleteReservation):
+                outcomes.append(change_reservation(self._slurm, action))
         for forget in _of_type(plan.actions, ForgetCall):
             self._calls.forget(forget.call_id)
             outcomes.append(Outcome(forget))
@@ -118,22 +132,22 @@ class Actor:
     def _start(
         self, action: InsertGroup | InsertRequest | CancelRequest | DeleteRequest, memory: Memory
     ) -> Outcome:
-        request_id = _attempt(action, memory)
+        request_id = attempt_of(action, memory)
         match action:
             case InsertGroup():
                 return self._insert_group(action, request_id)
             case InsertRequest():
-                return _started(
+                return started(
                     action,
                     lambda: self._compute.insert_resize_request(action.request, request_id),
                 )
             case CancelRequest():
-                return _started(
+                return started(
                     action,
                     lambda: self._compute.cancel_resize_request(action.request, request_id),
                 )
             case DeleteRequest():
-                return _started(
+                return started(
                     action,
                     lambda: self._compute.delete_resize_request(action.request, request_id),
                 )
@@ -147,35 +161,8 @@ class Actor:
             return Outcome(action, operation=operation, note="template")
         except ComputeError as error:
             if error.kind is not ErrorKind.CONFLICT:
-                return _failed(action, error)
-        return _started(action, lambda: self._compute.insert_group(action.group, request_id))
-
-    def _delete_instances(
-        self, actions: Sequence[DeleteInstance], memory: Memory
-    ) -> Iterator[Outcome]:
-        by_group: dict[GroupReference, list[DeleteInstance]] = {}
-        for action in actions:
-            by_group.setdefault(action.group, []).append(action)
-        for group, members in by_group.items():
-            for start in range(0, len(members), MOST_INSTANCES_A_CALL):
-                batch = members[start : start + MOST_INSTANCES_A_CALL]
-                yield from self._delete_batch(group, batch, memory)
-
-    def _delete_batch(
-        self, group: GroupReference, batch: Sequence[DeleteInstance], memory: Memory
-    ) -> Iterator[Outcome]:
-        zones = {action.name: action.zone for action in batch}
-        text = "\n".join(_attempt(action, memory) for action in batch)
-        request_id = f"delete instances {hashlib.sha256(text.encode()).hexdigest()}"
-        try:
-            operation = self._compute.delete_instances(group, zones, request_id)
-        except ComputeError as error:
-            for action in batch:
-                yield _failed(action, error)
-            return
-        for action in batch:
-            log_event(LOG, logging.INFO, "VM deletion started", node=action.name)
-            yield Outcome(action, operation=operation)
+                return failed(action, error)
+        return started(action, lambda: self._compute.insert_group(action.group, request_id))
 
     def _update_nodes(self, actions: Sequence[UpdateNode]) -> Iterator[Outcome]:
         if not actions:
@@ -207,27 +194,5 @@ class Actor:
             yield from (Outcome(action) for action in members)
 
 
-def _attempt(action: Action, memory: Memory) -> str:
-    """The thing and the attempt: what a request id is derived from."""
-    return f"{action.subject}#{memory.attempts.get(action.subject, 0)}"
-
-
 def _of_type(actions: Iterable[Action], kind: type[ActionType]) -> Iterator[ActionType]:
     return (action for action in actions if isinstance(action, kind))
-
-
-def _started(action: Action, call: Callable[[], Operation]) -> Outcome:
-    """Start an operation. A conflict or a thing that is gone means: look at the next pass."""
-    try:
-        operation = call()
-    except ComputeError as error:
-        return _failed(action, error)
-    log_event(LOG, logging.INFO, action.subject, operation=operation.name)
-    return Outcome(action, operation=operation)
-
-
-def _failed(action: Action, error: ComputeError) -> Outcome:
-    expected = error.kind in (ErrorKind.CONFLICT, ErrorKind.GONE)
-    level = logging.DEBUG if expected else logging.WARNING
-    log_event(LOG, level, f"refused: {action.subject}", kind=error.kind, error=error)
-    return Outcome(action, error=error)

@@ -30,6 +30,7 @@ class Expectation(enum.StrEnum):
     STARTING = "POWERING_UP"
     STARTING_WITHOUT_JOB = "POWERING_UP and IDLE"
     REGISTERED = "no power flag"
+    IDLE = "no power flag and IDLE"
     DRAINING = "taken out of service with jobs on it"
     NOT_RESPONDING = "DOWN and not responding"
     RESUME_FAILED = "DOWN and POWERED_DOWN"
@@ -44,6 +45,7 @@ class ReasonCode(enum.StrEnum):
     VM_GONE = "VM gone"
     NOT_RESPONDING = "slurmd does not answer, VM replaced"
     RESUME_TIMEOUT = "ResumeTimeout passed"
+    END_NEAR = "too little life left for a waiting job"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +99,12 @@ class DeleteRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeleteInstance:
-    """Delete one VM. The same name's next VM has another id, hence the id in the subject."""
+    """Delete one VM. The same name's next VM has another id, hence the id in the subject.
 
-    group: GroupReference
+    `group` is None for a VM that is in no group.
+    """
+
+    group: GroupReference | None
     name: str
     zone: str
     instance_id: str
@@ -107,6 +112,28 @@ class DeleteInstance:
     @property
     def subject(self) -> str:
         return f"delete instance {self.name} {self.instance_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroup:
+    """Delete a managed instance group that is empty when it is read again just before."""
+
+    group: GroupReference
+
+    @property
+    def subject(self) -> str:
+        return f"delete group {self.group.scope}/{self.group.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTemplate:
+    """Delete a global instance template that no group uses."""
+
+    name: str
+
+    @property
+    def subject(self) -> str:
+        return f"delete template {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +187,8 @@ class WaitKind(enum.StrEnum):
 class JobStatus:
     """What to tell the owner of a job: what it waits for, which code, since when.
 
-    `machine_type` and `place` are of the pool whose nodes the job waits for longest.
+    `machine_type` and `place` are of the pool whose nodes the job waits for longest, and so is
+    `usual_wait_seconds`, the median of what its last `usual_wait_requests` requests waited.
     """
 
     kind: WaitKind
@@ -170,6 +198,8 @@ class JobStatus:
     code: str = ""
     detail: str = ""
     since_utc: datetime | None = None
+    usual_wait_seconds: int = 0
+    usual_wait_requests: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +212,51 @@ class TellJob:
     @property
     def subject(self) -> str:
         return f"tell job {self.job_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class WarnJob:
+    """Tell a running job that the VM of a node of its ends first, and send it the signal.
+
+    `signal` is empty while it is too early for that. `keeps_comment`: the admin comment is a
+    person's and stays. `restarts` makes each start of a job a subject of its own.
+    """
+
+    job_id: int
+    restarts: int
+    node: str
+    end_time_utc: datetime
+    signal: str
+    keeps_comment: bool
+
+    @property
+    def subject(self) -> str:
+        start = f"{self.job_id} start {self.restarts}"
+        return f"warn job {start} of {self.end_time_utc:%Y-%m-%dT%H:%M:%SZ} {self.signal}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateReservation:
+    """Keep jobs that would outlive the VMs of these nodes off them."""
+
+    name: str
+    nodes: tuple[str, ...]
+    start_time_utc: datetime
+
+    @property
+    def subject(self) -> str:
+        return f"create reservation {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteReservation:
+    """Remove a reservation of ours whose VMs are gone."""
+
+    name: str
+
+    @property
+    def subject(self) -> str:
+        return f"delete reservation {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +276,14 @@ Action = (
     | CancelRequest
     | DeleteRequest
     | DeleteInstance
+    | DeleteGroup
+    | DeleteTemplate
     | UpdateNode
     | KeepConsole
     | TellJob
+    | WarnJob
+    | CreateReservation
+    | DeleteReservation
     | ForgetCall
 )
 
@@ -217,6 +297,7 @@ class NoticeKind(enum.StrEnum):
     UNAVAILABLE = "UNAVAILABLE"
     FAILURE = "FAILURE"
     DUPLICATE_VM = "DUPLICATE_VM"
+    KILLS_HELD = "KILLS_HELD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,12 +316,17 @@ class Plan:
 
     `unsettled` is True while something is on its way that another pass must look at; a request
     that only waits for capacity does not count. `steps` says what was decided for each node.
+    `held` are kills that the cap keeps back; `unneeded` (subjects of deletions) and `suspended`
+    (nodes) are what the next pass has to know, see Memory.
     """
 
     actions: tuple[Action, ...] = ()
     notices: tuple[Notice, ...] = ()
     unsettled: bool = False
     steps: dict[str, Step] = field(default_factory=dict)
+    held: tuple[Action, ...] = ()
+    unneeded: frozenset[str] = frozenset()
+    suspended: frozenset[str] = frozenset()
 
 
 INSERT_REQUEST = "insert request"

@@ -8,16 +8,30 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from slurm_hooks.reconcile.actions import JobStatus, UpdateNode, WaitKind
+from slurm_hooks.reconcile.actions import JobStatus, UpdateNode, WaitKind, WarnJob
 from slurm_hooks.reconcile.reasons import PREFIX
 
 _FAILURE_PREFIX = f"{PREFIX} failed:"
+_END_PREFIX = f"{PREFIX} end of life:"
 _LONGEST_DETAIL = 300
 
 
 def tells_failure(text: str) -> bool:
     """Whether a comment of ours tells of a failure, which stays until the job's next start."""
     return text.startswith(_FAILURE_PREFIX)
+
+
+def tells_end_of_life(text: str) -> bool:
+    """Whether a comment of ours warns of an end of life, which stays while the job runs."""
+    return text.startswith(_END_PREFIX)
+
+
+def end_of_life_comment(warning: WarnJob) -> str:
+    """The admin comment of a running job that its node's end will cut."""
+    end = f"{_END_PREFIX} the VM of {warning.node} ends at {_stamp(warning.end_time_utc)}"
+    if warning.signal:
+        return f"{end}, {warning.signal} was sent"
+    return f"{end}, before the job's time limit"
 
 
 def job_comment(status: JobStatus | None) -> str:
@@ -31,7 +45,7 @@ def job_comment(status: JobStatus | None) -> str:
             return f"{_FAILURE_PREFIX} {what}: {status.code}{_detail(status.detail)}"
         case WaitKind.CAPACITY:
             code = f" ({status.code})" if status.code else ""
-            return f"{PREFIX} waiting for capacity for {what}{since}{code}"
+            return f"{PREFIX} waiting for capacity for {what}{since}{code}{_usual_wait(status)}"
         case WaitKind.REQUEST:
             return f"{PREFIX} asking for {what}"
         case WaitKind.PLACE:
@@ -61,6 +75,21 @@ def _detail(text: str) -> str:
     if len(plain) > _LONGEST_DETAIL:
         plain = plain[: _LONGEST_DETAIL - 3] + "..."
     return f": {plain}" if plain else ""
+
+
+def _usual_wait(status: JobStatus) -> str:
+    if not status.usual_wait_requests:
+        return ""
+    seconds, count = status.usual_wait_seconds, status.usual_wait_requests
+    if count == 1:
+        return f"; the last request here waited {_duration(seconds)}"
+    return f"; the last {count} requests here waited {_duration(seconds)} (median)"
+
+
+def _duration(seconds: int) -> str:
+    if seconds < 120:
+        return f"{seconds} s"
+    return f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"
 
 
 def _stamp(time_utc: datetime) -> str:

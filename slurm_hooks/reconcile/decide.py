@@ -21,47 +21,72 @@ from slurm_hooks.reconcile.actions import (
     NoticeKind,
     Plan,
 )
+from slurm_hooks.reconcile.kill_cap import held_kills, suspended_nodes
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import RequestPhase, VmPhase
+from slurm_hooks.reconcile.plan_end_of_life import plan_end_of_life
 from slurm_hooks.reconcile.plan_jobs import tell_jobs
 from slurm_hooks.reconcile.plan_nodes import SETTLED_STEPS, is_powering_up, node_actions
+from slurm_hooks.reconcile.plan_reaping import plan_reaping, unneeded
+from slurm_hooks.reconcile.plan_recycling import plan_recycling
 from slurm_hooks.reconcile.plan_requests import finished_requests, plan_requests
 from slurm_hooks.reconcile.scene import Planner, Scene
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot, Unavailable
 from slurm_hooks.reconcile.views import World, join
 from slurm_hooks.slurm.model import SlurmSnapshot
 
-PLANNERS: tuple[Planner, ...] = ()
+PLANNERS: tuple[Planner, ...] = (plan_reaping, plan_end_of_life, plan_recycling)
 """Concerns beside the node table, in the order in which their actions are carried out."""
 
 
-def decide(snapshot: Snapshot, cluster: Cluster, now: datetime) -> Plan:
+def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills: int = 0) -> Plan:
     """Compare what Slurm wants with what Compute Engine has, and name the next actions.
 
-    `now` is aware and in UTC. Never raises for any snapshot: one bad node stops nothing.
+    `now` is aware and in UTC. `confirmed_kills` is how many kills an operator allows this pass.
+    Never raises for any snapshot: one bad node stops nothing.
     """
     slurm, compute = snapshot.slurm, snapshot.compute
     if isinstance(slurm, Unavailable) or isinstance(compute, Unavailable):
-        return Plan(notices=tuple(_unavailable(slurm, compute)), unsettled=True)
+        return _undecided(snapshot)
     memory = _without_stale_failures(snapshot.memory, now)
     world = join(cluster, slurm, compute, snapshot.resume_calls, memory, now)
-    scene = Scene(cluster, slurm, compute, world, memory, now)
+    scene = Scene(cluster, slurm, compute, world, memory, now, snapshot.templates)
     requests = plan_requests(scene)
     wanted: list[Action] = [
-        *tell_jobs(world, slurm.jobs, requests),
-        *node_actions(cluster, world, memory),
+        *tell_jobs(scene, requests),
+        *node_actions(scene),
         *requests.actions,
         *finished_requests(world),
         *_closed_calls(snapshot, world),
         *(action for planner in PLANNERS for action in planner(scene)),
     ]
     busy = memory.in_flight.keys() | memory.failures.keys()
-    actions = _once_each(action for action in wanted if action.subject not in busy)
+    free = _once_each(action for action in wanted if action.subject not in busy)
+    kills = held_kills(scene, free, confirmed_kills)
+    held = {action.subject: action for part in kills for action in part.actions}
+    actions = tuple(action for action in free if action.subject not in held)
     return Plan(
         actions=actions,
-        notices=tuple(_notices(slurm, compute, memory)),
+        notices=(*_notices(slurm, compute, memory), *(part.notice for part in kills)),
         unsettled=_is_unsettled(world, memory, actions),
         steps={name: view.step for name, view in world.views.items()},
+        held=tuple(held.values()),
+        unneeded=frozenset(action.subject for action in unneeded(scene)),
+        suspended=suspended_nodes(slurm, memory.suspended),
+    )
+
+
+def _undecided(snapshot: Snapshot) -> Plan:
+    """No action; what the passes before have sighted stays."""
+    slurm, memory = snapshot.slurm, snapshot.memory
+    suspended = memory.suspended
+    if not isinstance(slurm, Unavailable):
+        suspended = suspended_nodes(slurm, suspended)
+    return Plan(
+        notices=tuple(_unavailable(slurm, snapshot.compute)),
+        unsettled=True,
+        unneeded=memory.unneeded,
+        suspended=suspended,
     )
 
 

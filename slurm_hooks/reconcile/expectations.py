@@ -17,6 +17,8 @@ def still_holds(expectation: Expectation, node: Node) -> bool:
             return intent is Intent.STARTING and node.state.base is BaseState.IDLE
         case Expectation.REGISTERED:
             return intent is Intent.REGISTERED
+        case Expectation.IDLE:
+            return intent is Intent.REGISTERED and node.state.base is BaseState.IDLE
         case Expectation.DRAINING:
             return intent is Intent.DRAINING
         case Expectation.NOT_RESPONDING:

@@ -7,7 +7,7 @@ and the next try gets an id of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -16,9 +16,11 @@ from slurm_hooks.compute.model import Operation
 from slurm_hooks.reconcile.actions import (
     Action,
     CancelRequest,
+    DeleteInstance,
     InsertGroup,
     InsertRequest,
     Plan,
+    WarnJob,
 )
 from slurm_hooks.reconcile.failure_table import Occasion, Reaction, reaction_to
 from slurm_hooks.reconcile.node_table import Step
@@ -34,6 +36,9 @@ _OCCASIONS: dict[type[Action], tuple[Occasion, Occasion]] = {
 }
 """Where the errors of an action's call and of its operation stand in the failure table."""
 _DELETION = (Occasion.DELETE, Occasion.DELETE)
+
+_FAULTS_OF_A_MEMBER = (ErrorKind.CONFIG, ErrorKind.CONFLICT, ErrorKind.GONE)
+"""Refusals of a call for many VMs that a single one may have caused: see `act_deletions`."""
 
 _MISSING_STEPS = frozenset({Step.REQUEST_AGAIN, Step.LOSE_NODE, Step.LOSE_JOBS})
 
@@ -87,9 +92,9 @@ def is_over(operation: Operation) -> bool:
     return operation.done or operation.error is not None
 
 
-def remember(memory: Memory, plan: Plan, outcomes: Iterable[Outcome], now: datetime) -> Memory:
+def remember(memory: Memory, plan: Plan, outcomes: Sequence[Outcome], now: datetime) -> Memory:
     """What to know at the next pass, after this one's plan was carried out."""
-    in_flight = dict(memory.in_flight)
+    in_flight, attempts = dict(memory.in_flight), dict(memory.attempts)
     failures = {key: value for key, value in memory.failures.items() if value.until_utc > now}
     occasions = {key: value for key, value in memory.occasions.items() if key in in_flight}
     for outcome in outcomes:
@@ -100,14 +105,25 @@ def remember(memory: Memory, plan: Plan, outcomes: Iterable[Outcome], now: datet
             occasions[subject] = of_operation
         if error is not None:
             _keep(failures, subject, error, of_call, now)
-    memory = replace(memory, in_flight=in_flight, failures=failures, occasions=occasions)
+            if isinstance(outcome.action, DeleteInstance) and error.kind in _FAULTS_OF_A_MEMBER:
+                attempts[subject] = attempts.get(subject, 0) + 1
+    memory = replace(
+        memory,
+        in_flight=in_flight,
+        failures=failures,
+        attempts=attempts,
+        occasions=occasions,
+        warned=_warned(memory.warned, outcomes, now),
+        unneeded=plan.unneeded,
+        suspended=plan.suspended,
+    )
     if not plan.steps:
         return memory
     return replace(
         memory,
         missing=_counted(memory.missing, plan, _MISSING_STEPS),
         surplus=_counted(memory.surplus, plan, frozenset({Step.DELETE_SURPLUS_VM})),
-        attempts=_still_of_use(memory.attempts, plan, in_flight),
+        attempts=_still_of_use(attempts, plan, in_flight),
     )
 
 
@@ -127,6 +143,23 @@ def _keep(
         case _:
             return
     failures[subject] = Failure(error.kind, error.code, error.message, until, occasion)
+
+
+_WARNING_KEPT = timedelta(hours=1)
+"""How long a sent warning is remembered beyond the end that it is about."""
+
+
+def _warned(
+    before: Mapping[str, datetime], outcomes: Iterable[Outcome], now: datetime
+) -> dict[str, datetime]:
+    sent = {
+        outcome.action.subject: outcome.action.end_time_utc
+        for outcome in outcomes
+        if isinstance(outcome.action, WarnJob) and outcome.action.signal and not outcome.note
+    }
+    return {
+        subject: end for subject, end in {**before, **sent}.items() if end + _WARNING_KEPT > now
+    }
 
 
 def _counted(before: Mapping[str, int], plan: Plan, steps: frozenset[Step]) -> dict[str, int]:

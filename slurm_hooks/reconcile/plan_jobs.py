@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from slurm_hooks.reconcile.actions import JobStatus, TellJob, WaitKind
-from slurm_hooks.reconcile.comments import job_comment, tells_failure
+from slurm_hooks.reconcile.capacity_wait import UsualWait, usual_waits
+from slurm_hooks.reconcile.comments import job_comment, tells_end_of_life, tells_failure
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.plan_requests import RequestPlan
 from slurm_hooks.reconcile.reasons import is_ours
+from slurm_hooks.reconcile.scene import Scene
 from slurm_hooks.reconcile.specifications import pool_scope
 from slurm_hooks.reconcile.views import NodeView, World
 from slurm_hooks.slurm.model import Job, JobState
@@ -35,22 +37,26 @@ _KINDS = {
 }
 
 
-def tell_jobs(world: World, jobs: Mapping[int, Job], requests: RequestPlan) -> Iterator[TellJob]:
+def tell_jobs(scene: Scene, requests: RequestPlan) -> Iterator[TellJob]:
     """The comments that have to change. A person's comment is left as it is."""
-    waiting = _views_by_owner(world)
-    for job in jobs.values():
+    waiting = _views_by_owner(scene.world)
+    waits = usual_waits(scene.world.requests.values(), scene.compute.instances) if waiting else {}
+    for job in scene.slurm.jobs.values():
         if not job.is_active or (job.admin_comment and not is_ours(job.admin_comment)):
             continue
         views = waiting.get(job.job_id, [])
-        status = _status(views, requests) if views else None
-        if status is None and _keeps_failure(job):
+        status = _status(views, requests, waits) if views else None
+        if status is None and _keeps_comment(job):
             continue
         if job_comment(status) != job.admin_comment:
             yield TellJob(job.job_id, status)
 
 
-def _keeps_failure(job: Job) -> bool:
-    return job.state is JobState.PENDING and tells_failure(job.admin_comment)
+def _keeps_comment(job: Job) -> bool:
+    comment = job.admin_comment
+    if job.state is JobState.RUNNING:
+        return tells_end_of_life(comment)
+    return job.state is JobState.PENDING and tells_failure(comment)
 
 
 def _views_by_owner(world: World) -> dict[int, list[NodeView]]:
@@ -64,7 +70,9 @@ def _views_by_owner(world: World) -> dict[int, list[NodeView]]:
     return by_owner
 
 
-def _status(views: list[NodeView], requests: RequestPlan) -> JobStatus:
+def _status(
+    views: list[NodeView], requests: RequestPlan, waits: Mapping[str, UsualWait]
+) -> JobStatus:
     kinds = {view.node.name: _kind(view, requests) for view in views}
     worst = min(kinds.values(), key=_WORST_FIRST.index)
     chosen = [view for view in views if kinds[view.node.name] is worst]
@@ -72,6 +80,7 @@ def _status(views: list[NodeView], requests: RequestPlan) -> JobStatus:
     code, detail = _code(first, worst, requests)
     request = first.request.request if first.request is not None else None
     since = request.creation_time_utc if request and worst is WaitKind.CAPACITY else None
+    usual = waits.get(first.pool.pool_id) if worst is WaitKind.CAPACITY else None
     return JobStatus(
         worst,
         len(chosen),
@@ -80,6 +89,8 @@ def _status(views: list[NodeView], requests: RequestPlan) -> JobStatus:
         code=code,
         detail=detail,
         since_utc=since,
+        usual_wait_seconds=usual.seconds if usual else 0,
+        usual_wait_requests=usual.requests if usual else 0,
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.reconcile.actions import Action, Expectation, KeepConsole, ReasonCode, UpdateNode
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import Intent, RequestPhase, VmPhase
+from slurm_hooks.reconcile.scene import Scene
 from slurm_hooks.reconcile.snapshot import Memory
-from slurm_hooks.reconcile.views import NodeView, World, cancellation_of, deletion_of
+from slurm_hooks.reconcile.views import NodeView, cancellation_of, deletion_of
 from slurm_hooks.slurm.client import NodeUpdate
 
 SETTLED_STEPS = frozenset({Step.LEAVE, Step.AWAIT_CAPACITY, Step.AWAIT_BOOT})
@@ -26,10 +26,10 @@ _EXPECTATIONS = {
 }
 
 
-def node_actions(cluster: Cluster, world: World, memory: Memory) -> Iterator[Action]:
+def node_actions(scene: Scene) -> Iterator[Action]:
     """The actions that concern one node each. Requests for VMs are planned elsewhere."""
-    for view in world.views.values():
-        yield from _actions_of(cluster, view, memory)
+    for view in scene.world.views.values():
+        yield from _actions_of(view, scene)
 
 
 def is_missing_twice(view: NodeView, memory: Memory) -> bool:
@@ -37,7 +37,13 @@ def is_missing_twice(view: NodeView, memory: Memory) -> bool:
     return memory.missing.get(view.node.name, 0) >= 1
 
 
-def _actions_of(cluster: Cluster, view: NodeView, memory: Memory) -> Iterator[Action]:
+def _is_lost(view: NodeView, scene: Scene) -> bool:
+    """Whether to believe that the VM is missing: once its end of life has come, at once."""
+    return view.node.name in scene.world.ended or is_missing_twice(view, scene.memory)
+
+
+def _actions_of(view: NodeView, scene: Scene) -> Iterator[Action]:
+    memory = scene.memory
     match view.step:
         case Step.ABANDON_START:
             if view.request is not None and view.request_phase is RequestPhase.WAITING:
@@ -49,21 +55,21 @@ def _actions_of(cluster: Cluster, view: NodeView, memory: Memory) -> Iterator[Ac
         case Step.FAIL_START:
             yield failed_start(view, *_request_error(view))
         case Step.DELETE_VM:
-            yield from _deletion(cluster, view)
+            yield from _deletion(view)
         case Step.REPLACE_VM:
             if view.vm is not None:
                 yield KeepConsole(view.node.name, view.vm.zone, view.vm.instance_id)
-            yield from _deletion(cluster, view)
+            yield from _deletion(view)
         case Step.POWER_UP:
             yield _update(view, (NodeUpdate.POWER_UP,), Expectation.OFF, None)
         case Step.DELETE_SURPLUS_VM:
-            if memory.surplus.get(view.node.name, 0) >= 1:
-                yield from _deletion(cluster, view)
+            if memory.surplus.get(view.node.name, 0) >= 1 and _is_past_grace(view, scene):
+                yield from _deletion(view)
         case Step.LOSE_NODE:
-            if is_missing_twice(view, memory):
+            if _is_lost(view, scene):
                 yield _update(view, LOSE, _EXPECTATIONS[view.intent], ReasonCode.VM_GONE)
         case Step.LOSE_JOBS:
-            if is_missing_twice(view, memory):
+            if _is_lost(view, scene):
                 yield _down_as_it_is(view)
         case Step.RECYCLE:
             if view.vm is not None:
@@ -103,9 +109,13 @@ def _request_error(view: NodeView) -> tuple[str, str]:
     return view.request.request.error.code, view.request.request.error.message
 
 
-def _deletion(cluster: Cluster, view: NodeView) -> Iterator[Action]:
+def _is_past_grace(view: NodeView, scene: Scene) -> bool:
+    return view.vm is not None and scene.is_past_grace(view.vm.creation_time_utc)
+
+
+def _deletion(view: NodeView) -> Iterator[Action]:
     if view.vm is not None and view.vm_phase is not VmPhase.LEAVING:
-        yield deletion_of(cluster, view.pool, view.vm)
+        yield deletion_of(view.vm)
 
 
 def _down_as_it_is(view: NodeView) -> UpdateNode:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from slurm_hooks.reconcile.actions import Action, Plan, TellJob, UpdateNode
-from slurm_hooks.reconcile.comments import job_comment, node_reason
+from slurm_hooks.reconcile.actions import Action, Plan, TellJob, UpdateNode, WarnJob
+from slurm_hooks.reconcile.comments import end_of_life_comment, job_comment, node_reason
 from slurm_hooks.reconcile.node_table import Step
 
 
@@ -42,5 +42,7 @@ def _describe(action: Action) -> str:
             return f"{action.subject}: {states} ({node_reason(action)})"
         case TellJob():
             return f"{action.subject}: {job_comment(action.status) or 'clear its admin comment'}"
+        case WarnJob():
+            return f"{action.subject}: {end_of_life_comment(action)}"
         case _:
             return action.subject

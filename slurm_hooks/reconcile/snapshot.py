@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from slurm_hooks.compute.errors import ErrorKind
-from slurm_hooks.compute.model import ComputeSnapshot, Operation
+from slurm_hooks.compute.model import ComputeSnapshot, Operation, Template
 from slurm_hooks.reconcile.failure_table import Occasion, Reaction, reaction_to
 from slurm_hooks.slurm.model import SlurmSnapshot
 
@@ -74,6 +74,9 @@ class Memory:
     `in_flight` maps the subject of an action to the operation that carries it out, `attempts`
     counts the finished operations of a subject, `failures` keeps their errors for a while.
     `occasions` says what each operation in flight is about.
+    `warned` keeps the warnings of ends of life that were sent, with these ends.
+    `unneeded` are the deletions of reaping that were due if a second sighting agrees. `suspended`
+    are the nodes that were seen POWERING_DOWN and are off since.
     """
 
     missing: dict[str, int] = field(default_factory=dict)
@@ -82,13 +85,20 @@ class Memory:
     attempts: dict[str, int] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
     occasions: dict[str, Occasion] = field(default_factory=dict)
+    warned: dict[str, datetime] = field(default_factory=dict)
+    unneeded: frozenset[str] = frozenset()
+    suspended: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The input of a decision. Slurm is read before Compute Engine."""
+    """The input of a decision. Slurm is read before Compute Engine.
+
+    `templates` are the instance templates of ours, empty in passes that do not read them.
+    """
 
     slurm: SlurmSnapshot | Unavailable
     compute: ComputeSnapshot | Unavailable
     resume_calls: tuple[ResumeCall, ...] = ()
     memory: Memory = field(default_factory=Memory)
+    templates: tuple[Template, ...] = ()

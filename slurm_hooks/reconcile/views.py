@@ -20,6 +20,7 @@ from slurm_hooks.compute.model import (
 )
 from slurm_hooks.compute.ownership import Mark, decode
 from slurm_hooks.reconcile.actions import CancelRequest, DeleteInstance
+from slurm_hooks.reconcile.end_of_life import ended_nodes
 from slurm_hooks.reconcile.node_table import Step, row_for
 from slurm_hooks.reconcile.phases import (
     Intent,
@@ -30,7 +31,7 @@ from slurm_hooks.reconcile.phases import (
     vm_phase_of,
 )
 from slurm_hooks.reconcile.snapshot import Memory, ResumeCall
-from slurm_hooks.reconcile.specifications import group_of, is_served
+from slurm_hooks.reconcile.specifications import is_served
 from slurm_hooks.slurm.model import Job, JobState, Node, NodeFlag, Partition, SlurmSnapshot
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -66,6 +67,8 @@ class World:
     views: Mapping[str, NodeView]
     requests: Mapping[RequestReference, MarkedRequest]
     holders: Mapping[str, tuple[Job, ...]]
+    ended: frozenset[str] = frozenset()
+    """Nodes whose end of life has come, as our reservations tell."""
 
 
 def join(
@@ -99,13 +102,12 @@ def join(
             must_exist=cluster.is_static(name) and offered(node),
             now=now,
         )
-    return World(views, requests, holders)
+    return World(views, requests, holders, ended_nodes(slurm.reservations.values(), now))
 
 
-def deletion_of(cluster: Cluster, pool: NodePool, vm: Instance) -> DeleteInstance:
-    """The action that deletes a VM from its group."""
-    group = vm.group or group_of(cluster, pool).reference
-    return DeleteInstance(group, vm.name, vm.zone, vm.instance_id)
+def deletion_of(vm: Instance) -> DeleteInstance:
+    """The action that deletes a VM, from its group if it is in one."""
+    return DeleteInstance(vm.group, vm.name, vm.zone, vm.instance_id)
 
 
 def cancellation_of(marked: MarkedRequest) -> CancelRequest:
@@ -138,7 +140,7 @@ def _view(
     request_phase = (
         RequestPhase.NONE if serving is None else request_phase_of(serving.request.state)
     )
-    deleting = vm is not None and deletion_of(cluster, pool, vm).subject in memory.in_flight
+    deleting = vm is not None and deletion_of(vm).subject in memory.in_flight
     overdue = vm is not None and _is_overdue(vm, cluster.policy.boot_timeout_seconds, now)
     vm_phase = vm_phase_of(
         vm,

@@ -76,6 +76,7 @@ class _JobJson(BaseModel):
     priority: _Number
     time_limit: _Number = None
     start_time: _Number = None
+    node_count: _Number = None
 
 
 class _PartitionNodesJson(BaseModel):
@@ -177,6 +178,7 @@ def _job(raw: object) -> Job:
         priority=job.priority or 0,
         time_limit_seconds=None if job.time_limit is None else job.time_limit * 60,
         start_time_utc=_time(job.start_time),
+        node_count=job.node_count or 0,
     )
 
 

@@ -109,6 +109,7 @@ ACTIVE_JOB_STATES = frozenset(
 class Job:
     """A job of the queue, one per array task and heterogeneous component.
 
+    `node_count` is what the job has, or asks for at least while pending.
     `job_id` is the raw id, as SLURM_RESUME_FILE names it. `nodes` is the current allocation,
     empty while pending. `state` is CONFIGURING whenever Slurm shows that flag.
     """
@@ -127,6 +128,7 @@ class Job:
     priority: int = 0
     time_limit_seconds: int | None = None
     start_time_utc: datetime | None = None
+    node_count: int = 0
 
     @property
     def is_active(self) -> bool:

@@ -129,6 +129,7 @@ def _job(record: str) -> Job:
         priority=number_of(fields["Priority"]),
         time_limit_seconds=seconds_of(fields.get("TimeLimit", "")),
         start_time_utc=time_of(fields.get("StartTime", "")),
+        node_count=_least_of_range(fields.get("NumNodes", "")),
     )
 
 
@@ -157,6 +158,12 @@ def _required(fields: dict[str, str], key: str) -> str:
     if not value:
         raise ValueError(f"{key} is empty")
     return value
+
+
+def _least_of_range(value: str) -> int:
+    """The lower bound of `4` or `2-4`; 0 where there is none, and for counts such as `1K`."""
+    word = word_of(value).partition("-")[0]
+    return int(word) if word.isascii() and word.isdigit() else 0
 
 
 def _split_commas(value: str) -> tuple[str, ...]:

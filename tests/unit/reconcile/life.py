@@ -1,0 +1,179 @@
+"""A cluster that lives by itself between two passes, and a door that sees every call to it.
+
+slurmctld works, VMs boot, register and go, operations end and time passes with each `tick`. All
+that the controller asks of Slurm and Compute Engine goes through a `Door`, where a test counts
+calls, checks what must hold after each, or has the controller die at one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+
+from slurm_hooks.cluster.topology import Cluster
+from slurm_hooks.compute.model import RequestReference
+from slurm_hooks.programs import spool
+from slurm_hooks.reconcile.actions import Plan
+from slurm_hooks.slurm.model import JobState, NodeFlag
+from tests.fakes.compute import FakeCompute
+from tests.fakes.slurm import FakeSlurm
+from tests.unit.reconcile.scenario import Scenario
+
+TICK = timedelta(seconds=10)
+MOST_TICKS = 60
+
+
+class Death(BaseException):
+    """The end of the controller's process: nothing catches it, as nothing catches kill -9."""
+
+
+@dataclass
+class Door:
+    """Sees every call of the controller. `deaths_at` are the calls at which it dies, from 1."""
+
+    check: Callable[[], None]
+    deaths_at: set[int] = field(default_factory=set)
+    dies_after_the_call: bool = False
+    calls: int = 0
+
+    def enter(self) -> None:
+        """The controller is about to make a call."""
+        self.calls += 1
+        if self.calls in self.deaths_at and not self.dies_after_the_call:
+            raise Death
+
+    def leave(self) -> None:
+        """The call was carried out; the controller may not live to see its answer."""
+        self.check()
+        if self.calls in self.deaths_at and self.dies_after_the_call:
+            raise Death
+
+
+class Watched:
+    """A client whose every call goes through a door."""
+
+    def __init__(self, client: object, door: Door) -> None:
+        self._client = client
+        self._door = door
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._client, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            self._door.enter()
+            try:
+                return method(*arguments, **named)
+            finally:
+                self._door.leave()
+
+        return call
+
+
+@dataclass
+class Life(Scenario):
+    """A scenario with a door. `asked_for` has every request that there ever was."""
+
+    asked_for: dict[RequestReference, tuple[str, ...]] = field(default_factory=dict)
+    deaths: int = 0
+    _delivered: int = 0
+
+    def __post_init__(self) -> None:
+        self.door = Door(self.check)
+        super().__post_init__()
+
+    def restart(self) -> None:
+        """A new controller process behind the same door."""
+        slurm, compute = self.slurm, self.compute
+        self.slurm = cast(FakeSlurm, Watched(slurm, self.door))
+        self.compute = cast(FakeCompute, Watched(compute, self.door))
+        super().restart()
+        self.slurm, self.compute = slurm, compute
+
+    def check(self) -> None:
+        """What holds after every single call: no name is there, or on its way, twice."""
+        for reference, request in self.compute.state.requests.items():
+            self.asked_for.setdefault(reference, request.instances)
+        waiting = [name for r in self.requests() if r.state.is_active for name in r.instances]
+        twice = [name for name, n in Counter([*waiting, *self.vm_names()]).items() if n > 1]
+        assert not twice, f"twice: {twice}"
+
+    def tick(self) -> Plan | None:
+        """One pass, and what the world does until the next; None if the controller died."""
+        self.advance(TICK)
+        self.slurm.slept(
+            [n for n, node in self.slurm.nodes.items() if node.state.has(NodeFlag.POWERING_DOWN)]
+        )
+        plan = self._pass()
+        self.live()
+        return plan
+
+    def live(self) -> None:
+        """What the world does by itself in a moment."""
+        self.compute.state.finish_operations()
+        self.compute.state.step()
+        self.register_running()
+        self.slurm.pass_power_thread()
+        self.deliver_calls()
+
+    def advance(self, by: timedelta) -> None:
+        """Time passes, the same everywhere."""
+        self.now += by
+        self.compute.state.now_utc = self.slurm.now_utc = self.now
+
+    def rest(self) -> None:
+        """Ticks until nothing moves any more."""
+        for _ in range(MOST_TICKS):
+            before = self.picture()
+            plan = self.tick()
+            if plan and not plan.actions and not plan.unsettled and before == self.picture():
+                return
+        raise AssertionError(f"not at rest after {MOST_TICKS} ticks: {plan}")
+
+    def deliver_calls(self) -> None:
+        """ResumeProgram leaves its calls in the spool, with the jobs that ask."""
+        for call in self.slurm.program_calls[self._delivered :]:
+            if call.program == "ResumeProgram":
+                self._write_call(call.names)
+        self._delivered = len(self.slurm.program_calls)
+
+    def end_state(self) -> tuple[object, ...]:
+        """All that must be the same at the end, however often the controller died: nodes, jobs,
+        the VMs that there are and the requests that there ever were, without their names."""
+        nodes, jobs, _, vms = self.picture()
+        waiting = sorted(r.instances for r in self.requests() if r.state.is_active)
+        return nodes, jobs, vms, waiting, sorted(self.asked_for.values())
+
+    def _pass(self) -> Plan | None:
+        try:
+            return self.run()
+        except Death:
+            self.deaths += 1
+            self.restart()
+            return None
+
+    def _write_call(self, names: tuple[str, ...]) -> None:
+        jobs = [
+            {"job_id": job.job_id, "nodes_resume": ",".join(set(job.nodes) & set(names))}
+            for job in self.slurm.jobs.values()
+            if job.state is JobState.CONFIGURING and set(job.nodes) & set(names)
+        ]
+        resume_file = json.dumps({"jobs": jobs})
+        spool.write_call(str(self.spool), "resume", ",".join(names), resume_file)
+
+
+def lives(directory: Path, cluster: Cluster, operations_take_time: bool) -> Callable[[], Life]:
+    """Makes lives of one kind, each in a folder of its own."""
+    numbers = itertools.count(1)
+
+    def make() -> Life:
+        life = Life(directory / str(next(numbers)), cluster)
+        life.compute.operations_finish_at_once = not operations_take_time
+        return life
+
+    return make

@@ -1,0 +1,155 @@
+"""The controller dies at every single call of a scenario, one life each: the end is the same."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from slurm_hooks.slurm.model import JobState
+from tests.unit.reconcile.builders import N0, N1, example_cluster
+from tests.unit.reconcile.life import Life, lives
+
+LONGER_THAN_EVERY_GRACE = timedelta(seconds=400)
+
+
+def job_waits_runs_and_its_nodes_go(life: Life) -> None:
+    job_id = life.slurm.submit([N0, N1])
+    life.deliver_calls()
+    life.rest()
+    (reference,) = life.waiting()
+    life.compute.state.note_attempt(reference, "ZONE_RESOURCE_POOL_EXHAUSTED")
+    life.rest()
+    life.grant_all()
+    life.rest()
+    assert life.slurm.jobs[job_id].state is JobState.RUNNING
+    life.slurm.complete(job_id)
+    life.slurm.suspend([N0, N1])
+    life.rest()
+    assert life.vm_names() == []
+
+
+def job_is_cancelled_while_it_waits(life: Life) -> None:
+    job_id = life.slurm.submit([N0, N1])
+    life.deliver_calls()
+    life.rest()
+    life.slurm.cancel(job_id)
+    life.rest()
+    assert not life.waiting()
+    assert not life.vm_names()
+
+
+def cancelled_job_gets_its_vms_all_the_same(life: Life) -> None:
+    job_id = life.slurm.submit([N0, N1])
+    life.deliver_calls()
+    life.rest()
+    life.slurm.cancel(job_id)
+    life.grant_all()
+    life.rest()
+    life.slurm.suspend([N0, N1])
+    life.rest()
+    assert not life.waiting()
+    assert not life.vm_names()
+
+
+def request_fails_and_its_job_is_requeued(life: Life) -> None:
+    job_id = life.slurm.submit([N0, N1])
+    life.deliver_calls()
+    life.rest()
+    (reference,) = life.waiting()
+    life.compute.state.fail(reference, "QUOTA_EXCEEDED", "GPUS in us-central1")
+    life.rest()
+    assert life.slurm.jobs[job_id].state is JobState.PENDING
+    assert not life.waiting()
+    assert not life.vm_names()
+
+
+def static_node_is_filled_and_refilled(life: Life) -> None:
+    life.rest()
+    life.grant_all()
+    life.rest()
+    assert life.vm_names() == [N0]
+    life.compute.state.vanish(N0)
+    life.rest()
+    life.grant_all()
+    life.rest()
+    assert life.vm_names() == [N0]
+
+
+def node_is_wanted_again_while_its_vm_goes(life: Life) -> None:
+    first = life.slurm.submit([N0])
+    life.deliver_calls()
+    life.rest()
+    life.grant_all()
+    life.rest()
+    life.slurm.complete(first)
+    life.slurm.suspend([N0])
+    life.tick()
+    second = life.slurm.submit([N0])
+    life.rest()
+    life.grant_all()
+    life.rest()
+    assert life.slurm.jobs[second].state is JobState.RUNNING
+
+
+STORIES: tuple[tuple[Callable[[Life], None], int], ...] = (
+    (job_waits_runs_and_its_nodes_go, 0),
+    (job_is_cancelled_while_it_waits, 0),
+    (cancelled_job_gets_its_vms_all_the_same, 0),
+    (request_fails_and_its_job_is_requeued, 0),
+    (static_node_is_filled_and_refilled, 1),
+    (node_is_wanted_again_while_its_vm_goes, 0),
+)
+
+
+def end_of(story: Callable[[Life], None], life: Life) -> tuple[object, ...]:
+    """The end state once every grace is over."""
+    story(life)
+    for _ in range(3):
+        life.advance(LONGER_THAN_EVERY_GRACE)
+        life.rest()
+    return life.end_state()
+
+
+every_story = pytest.mark.parametrize(
+    ("story", "min_node_count"), STORIES, ids=[story.__name__ for story, _ in STORIES]
+)
+
+
+@every_story
+@pytest.mark.parametrize("operations_take_time", [False, True], ids=["at once", "later"])
+@pytest.mark.parametrize("after_the_call", [False, True], ids=["before", "after"])
+def test_death_at_any_call_leads_to_the_same_end(
+    tmp_path: Path,
+    story: Callable[[Life], None],
+    min_node_count: int,
+    after_the_call: bool,
+    operations_take_time: bool,
+) -> None:
+    make = lives(tmp_path, example_cluster(min_node_count=min_node_count), operations_take_time)
+    undisturbed = make()
+    end = end_of(story, undisturbed)
+    for number in range(1, undisturbed.door.calls + 1):
+        life = make()
+        life.door.deaths_at, life.door.dies_after_the_call = {number}, after_the_call
+        assert end_of(story, life) == end, f"died at call {number}"
+        assert life.deaths == 1, f"lived through call {number}"
+
+
+@pytest.mark.slow
+@every_story
+@pytest.mark.parametrize("after_the_call", [False, True], ids=["before", "after"])
+def test_two_deaths_at_any_calls_lead_to_the_same_end(
+    tmp_path: Path, story: Callable[[Life], None], min_node_count: int, after_the_call: bool
+) -> None:
+    make = lives(tmp_path, example_cluster(min_node_count=min_node_count), True)
+    undisturbed = make()
+    end = end_of(story, undisturbed)
+    for pair in itertools.combinations(range(1, undisturbed.door.calls + 1), 2):
+        life = make()
+        life.door.deaths_at, life.door.dies_after_the_call = set(pair), after_the_call
+        assert end_of(story, life) == end, f"died at calls {pair}"
+        assert life.deaths >= 1, "the first death may save the calls of the second"

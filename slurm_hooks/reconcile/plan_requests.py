@@ -28,6 +28,7 @@ from slurm_hooks.reconcile.actions import (
     WaitKind,
     subject_of_insertion,
 )
+from slurm_hooks.reconcile.capacity_wait import WAIT_LIMIT_CODE, Overdue, overdue_requests
 from slurm_hooks.reconcile.failure_table import Reaction
 from slurm_hooks.reconcile.gangs import Gang, Part, ready_gangs
 from slurm_hooks.reconcile.phases import VmPhase
@@ -44,7 +45,7 @@ from slurm_hooks.reconcile.specifications import (
     run_duration_of,
     template_of,
 )
-from slurm_hooks.reconcile.views import MarkedRequest, NodeView, World
+from slurm_hooks.reconcile.views import MarkedRequest, NodeView, World, cancellation_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +75,14 @@ class _Ask:
 
 
 def plan_requests(scene: Scene) -> RequestPlan:
-    """Ask for the VMs of every gang that is ready, creating groups first where they lack."""
-    gangs = ready_gangs(scene.world, scene.memory)
-    if not gangs:
-        return RequestPlan((), {})
+    """Ask for the VMs of every gang that is ready, creating groups first where they lack.
+
+    What has waited for capacity for too long is given up, and its jobs' start fails.
+    """
     planning = _Planning(scene)
+    for overdue in overdue_requests(scene):
+        planning.give_up(overdue)
+    gangs = ready_gangs(scene.world, scene.memory)
     for gang, parts in [(gang, planning.not_on_their_way(gang)) for gang in gangs]:
         if parts:
             planning.ask(Gang(gang.job, parts))
@@ -127,6 +131,13 @@ class _Planning:
             self._wait_for_place(gang)
         else:
             self._add(gang, asks)
+
+    def give_up(self, overdue: Overdue) -> None:
+        """Cancel a request and fail the start of its nodes."""
+        cancellation = cancellation_of(overdue.request)
+        self.actions[cancellation.subject] = cancellation
+        detail = f"none came within {overdue.limit_seconds} s"
+        self._fail(overdue.views, Wait(WaitKind.FAILED, WAIT_LIMIT_CODE, detail))
 
     def _is_on_its_way(self, gang: Gang, part: Part) -> bool:
         tried = self._tried(gang, part)
@@ -193,18 +204,18 @@ class _Planning:
         requests, the only quota that the service looks at when a request is made."""
         self._release(asks)
         if failure.reaction is Reaction.FAIL_START:
-            self._fail(gang, failure)
+            self._fail(gang.views, Wait(WaitKind.FAILED, failure.code, failure.message))
         elif self._exists(refused.group):
             self._places.close(region_of(refused.group.reference.scope), failure)
             self._wait_for_place(gang)
         else:
             self._note(gang.views, Wait(WaitKind.GROUP, failure.code))
 
-    def _fail(self, gang: Gang, failure: Failure) -> None:
-        for view in gang.views:
-            update = failed_start(view, failure.code, failure.message)
+    def _fail(self, views: Sequence[NodeView], why: Wait) -> None:
+        for view in views:
+            update = failed_start(view, why.code, why.detail)
             self.actions[update.subject] = update
-        self._note(gang.views, Wait(WaitKind.FAILED, failure.code, failure.message))
+        self._note(views, why)
 
     def _wait_for_place(self, gang: Gang) -> None:
         for part in gang.parts:

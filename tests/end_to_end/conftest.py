@@ -12,6 +12,7 @@ import pytest
 
 from slurm_hooks.sandbox.box.box import Box
 from slurm_hooks.sandbox.box.layout import Layout
+from tests.end_to_end.fleet import Fleet, short_times, write_cluster
 from tests.end_to_end.leftovers import processes_of
 
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol")
@@ -52,5 +53,16 @@ def start_box(box_directory: Path) -> Callable[..., Box]:
 
     def start(**options: Any) -> Box:
         return Box.start(box_directory, **{"latency": FAST_LATENCY, **options})
+
+    return start
+
+
+@pytest.fixture
+def start_fleet(start_box: Callable[..., Box], tmp_path: Path) -> Callable[..., Fleet]:
+    """A box with three nodes of which `static` always exist, under short times and a policy."""
+
+    def start(static: int, **policy: int) -> Fleet:
+        file = write_cluster(tmp_path / "cluster.json", static=static, nodes=3, policy=policy)
+        return Fleet(start_box(cluster_file=file, options=short_times(FAST_LATENCY)))
 
     return start

@@ -19,11 +19,12 @@ _DEADLINE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A VM."""
+    """A VM. The next VM of the same name has another id."""
 
     name: str
     zone: str
     status: str
+    instance_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class EmulatedProject:
     def instances(self) -> list[Instance]:
         """All VMs of all zones."""
         return [
-            Instance(item["name"], _last(item["zone"]), item["status"])
+            Instance(item["name"], _last(item["zone"]), item["status"], item["id"])
             for item in self._aggregated("instances")
         ]
 

@@ -17,9 +17,11 @@ from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.act_deletions import Deletions, attempt_of, failed, started
 from slurm_hooks.reconcile.act_end_of_life import change_reservation, warn_job
+from slurm_hooks.reconcile.act_holds import clear_reasons, keep_pool_record
 from slurm_hooks.reconcile.actions import (
     Action,
     CancelRequest,
+    ClearReason,
     CreateReservation,
     DeleteGroup,
     DeleteInstance,
@@ -30,6 +32,7 @@ from slurm_hooks.reconcile.actions import (
     InsertGroup,
     InsertRequest,
     KeepConsole,
+    KeepPoolRecord,
     Plan,
     TellJob,
     UpdateNode,
@@ -85,6 +88,9 @@ class Actor:
         for template in _of_type(plan.actions, DeleteTemplate):
             outcomes.append(self._deletions.delete_template(template, memory))
         outcomes.extend(self._update_nodes(list(_of_type(plan.actions, UpdateNode))))
+        outcomes.extend(clear_reasons(self._slurm, list(_of_type(plan.actions, ClearReason))))
+        for record in _of_type(plan.actions, KeepPoolRecord):
+            outcomes.append(keep_pool_record(self._slurm, record))
         for action in plan.actions:
             if isinstance(action, CreateReservation | DeleteReservation):
                 outcomes.append(change_reservation(self._slurm, action))
@@ -95,7 +101,7 @@ class Actor:
 
     def _tell(self, action: TellJob) -> Outcome:
         try:
-            self._slurm.set_admin_comment(action.job_id, job_comment(action.status))
+            self._slurm.set_admin_comment(action.job_id, job_comment(action.status), action.part)
         except SlurmError as error:
             # The job may have ended meanwhile; the next pass tells it again if it has not.
             level = logging.DEBUG if isinstance(error, SlurmRefused) else logging.WARNING

@@ -41,9 +41,9 @@ def warn_job(slurm: SlurmClient, action: WarnJob) -> Outcome:
     """
     try:
         if action.signal:
-            slurm.signal_job(action.job_id, action.signal)
+            slurm.signal_job(action.job_id, action.signal, action.part)
         if not action.keeps_comment:
-            slurm.set_admin_comment(action.job_id, end_of_life_comment(action))
+            slurm.set_admin_comment(action.job_id, end_of_life_comment(action), action.part)
     except SlurmError as error:
         # The job may have ended meanwhile; the next pass warns it if it has not.
         level = logging.DEBUG if isinstance(error, SlurmRefused) else logging.WARNING

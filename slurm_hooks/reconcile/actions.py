@@ -21,6 +21,7 @@ from slurm_hooks.compute.model import (
     TemplateSpecification,
 )
 from slurm_hooks.reconcile.node_table import Step
+from slurm_hooks.reconcile.pool_record import PoolRecord
 from slurm_hooks.slurm.client import NodeUpdate
 
 
@@ -35,6 +36,9 @@ class Expectation(enum.StrEnum):
     NOT_RESPONDING = "DOWN and not responding"
     RESUME_FAILED = "DOWN and POWERED_DOWN"
     OFF = "POWERED_DOWN"
+    FREE_AND_OFF = "off or going off, in service, of no job, with no person's reason"
+    HELD = "off or idle, drained because its pool is held"
+    UP_WITH_OUR_REASON = "registered and in service, with a reason of ours"
 
 
 class ReasonCode(enum.StrEnum):
@@ -45,6 +49,7 @@ class ReasonCode(enum.StrEnum):
     VM_GONE = "VM gone"
     NOT_RESPONDING = "slurmd does not answer, VM replaced"
     RESUME_TIMEOUT = "ResumeTimeout passed"
+    POOL_HELD = "pool held"
     END_NEAR = "too little life left for a waiting job"
 
 
@@ -158,6 +163,34 @@ class UpdateNode:
 
 
 @dataclass(frozen=True, slots=True)
+class KeepPoolRecord:
+    """Write a pool's failures in a row into the comment of one of its nodes; None clears it.
+
+    `counted` are the keys of all failures that the record has counted and that are still seen.
+    """
+
+    pool_id: str
+    node: str
+    record: PoolRecord | None
+    counted: frozenset[str]
+
+    @property
+    def subject(self) -> str:
+        return f"keep record of pool {self.pool_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClearReason:
+    """Remove a reason of ours from a node that is up and serves again."""
+
+    node: str
+
+    @property
+    def subject(self) -> str:
+        return f"clear reason {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
 class KeepConsole:
     """Keep the serial console output of a VM that is about to be replaced, for the operator."""
 
@@ -204,10 +237,11 @@ class JobStatus:
 
 @dataclass(frozen=True, slots=True)
 class TellJob:
-    """Write a job's admin comment; None clears it."""
+    """Write a job's admin comment; None clears it. `part` as in `Job`."""
 
     job_id: int
     status: JobStatus | None
+    part: str = ""
 
     @property
     def subject(self) -> str:
@@ -219,7 +253,8 @@ class WarnJob:
     """Tell a running job that the VM of a node of its ends first, and send it the signal.
 
     `signal` is empty while it is too early for that. `keeps_comment`: the admin comment is a
-    person's and stays. `restarts` makes each start of a job a subject of its own.
+    person's and stays. `restarts` makes each start of a job a subject of its own, `part` is as
+    in `Job`.
     """
 
     job_id: int
@@ -228,6 +263,7 @@ class WarnJob:
     end_time_utc: datetime
     signal: str
     keeps_comment: bool
+    part: str = ""
 
     @property
     def subject(self) -> str:
@@ -279,6 +315,8 @@ Action = (
     | DeleteGroup
     | DeleteTemplate
     | UpdateNode
+    | KeepPoolRecord
+    | ClearReason
     | KeepConsole
     | TellJob
     | WarnJob

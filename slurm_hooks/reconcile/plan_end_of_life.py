@@ -104,7 +104,7 @@ def _warning(scene: Scene, job: Job, end_utc: datetime, node: str) -> WarnJob | 
     notice = timedelta(seconds=scene.policy.end_of_life_notice_seconds)
     signal = scene.policy.end_of_life_signal if scene.now >= end_utc - notice else ""
     keeps_comment = bool(job.admin_comment) and not is_our_text(job.admin_comment)
-    warning = WarnJob(job.job_id, job.restarts, node, end_utc, signal, keeps_comment)
+    warning = WarnJob(job.job_id, job.restarts, node, end_utc, signal, keeps_comment, job.part)
     if keeps_comment:
         is_known = not signal or warning.subject in scene.memory.warned
     else:

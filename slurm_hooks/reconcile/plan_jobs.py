@@ -49,7 +49,7 @@ def tell_jobs(scene: Scene, requests: RequestPlan) -> Iterator[TellJob]:
         if status is None and _keeps_comment(job):
             continue
         if job_comment(status) != job.admin_comment:
-            yield TellJob(job.job_id, status)
+            yield TellJob(job.job_id, status, job.part)
 
 
 def _keeps_comment(job: Job) -> bool:

@@ -67,8 +67,14 @@ class SlurmClient(Protocol):
     ) -> None:
         """Set state, reason or both on all the named nodes. Raises SlurmError."""
 
-    def set_admin_comment(self, job_id: int, text: str) -> None:
-        """Write the job's admin comment; an empty text clears it. Raises SlurmError."""
+    def set_admin_comment(self, job_id: int, text: str, part: str = "") -> None:
+        """Write the job's admin comment; an empty text clears it. Raises SlurmError.
+
+        `part` is the job's: the bare id of an array, or of a heterogeneous job, means all of it.
+        """
+
+    def set_node_comment(self, name: str, text: str) -> None:
+        """Write a node's comment; an empty text clears it. Raises SlurmError."""
 
     def create_reservation(self, specification: ReservationSpecification) -> None:
         """Make a reservation. One of that name that exists is left as it is. Raises SlurmError."""
@@ -76,8 +82,10 @@ class SlurmClient(Protocol):
     def delete_reservation(self, name: str) -> None:
         """Delete a reservation; one that is gone already is no error. Raises SlurmError."""
 
-    def signal_job(self, job_id: int, signal: str) -> None:
+    def signal_job(self, job_id: int, signal: str, part: str = "") -> None:
         """Send a signal such as USR1 to the steps of a running job and to its batch script.
+
+        `part` is the job's, as for `set_admin_comment`.
 
         A job that has ended is no error. Raises SlurmError.
         """

@@ -16,7 +16,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, Field
 
 from slurm_hooks.slurm.hostlist import expand
-from slurm_hooks.slurm.model import Job, Node, Partition, Reservation
+from slurm_hooks.slurm.model import Job, Node, Partition, Reservation, part_of
 from slurm_hooks.slurm.records import Key, Parsed, parse_each
 from slurm_hooks.slurm.state_words import job_state_from_words, node_state_from_words
 
@@ -77,6 +77,10 @@ class _JobJson(BaseModel):
     time_limit: _Number = None
     start_time: _Number = None
     node_count: _Number = None
+    array_job_id: _Number = None
+    array_task_id: _Number = None
+    het_job_id: _Number = None
+    het_job_offset: _Number = None
 
 
 class _PartitionNodesJson(BaseModel):
@@ -179,6 +183,9 @@ def _job(raw: object) -> Job:
         time_limit_seconds=None if job.time_limit is None else job.time_limit * 60,
         start_time_utc=_time(job.start_time),
         node_count=job.node_count or 0,
+        part=part_of(
+            job.job_id, job.array_job_id, job.array_task_id, job.het_job_id, job.het_job_offset
+        ),
     )
 
 

@@ -24,6 +24,7 @@ from slurm_hooks.slurm.client import (
     SlurmUnavailable,
 )
 from slurm_hooks.slurm.commands import SlurmCommands
+from slurm_hooks.slurm.controllers import Controller
 from slurm_hooks.slurm.hostlist import collapse
 from slurm_hooks.slurm.model import Job, Node, Partition, Reservation, SlurmSnapshot
 from slurm_hooks.slurm.process import CommandRunner, SubprocessRunner
@@ -43,6 +44,7 @@ _RESERVATION_EXISTS = "Duplicate reservation name"
 _RESERVATION_GONE = "Requested reservation is invalid"
 _JOB_ENDED = re.compile(r"already completing or completed|Invalid job id", re.IGNORECASE)
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
+_PART = re.compile(r"([_+][0-9]{1,10})?")
 _NO_JSON = re.compile(r"json|serializer|data_parser|openapi", re.IGNORECASE)
 _CONTROLLER_UP = re.compile(r"^Slurmctld\((?P<role>[^)]+)\) at (?P<host>\S+) is UP", re.MULTILINE)
 
@@ -66,14 +68,6 @@ _PARTITIONS = _Question[str, Partition](
 _RESERVATIONS = _Question[str, Reservation](
     "reservations", json_records.reservations_from_json, text_records.reservations_from_text
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Controller:
-    """A slurmctld that answered a ping: its role in Slurm's word (primary, backup1) and host."""
-
-    role: str
-    host: str
 
 
 class ScontrolClient:
@@ -153,13 +147,19 @@ class ScontrolClient:
         for nodename in _node_arguments(names):
             self._commands.write("scontrol", "update", nodename, *settings)
 
-    def set_admin_comment(self, job_id: int, text: str) -> None:
+    def set_admin_comment(self, job_id: int, text: str, part: str = "") -> None:
         """Write the job's admin comment; an empty text clears it. Raises SlurmError.
 
-        Slurm takes the id of a job array for all of its tasks.
+        `part` is the job's: the bare id of an array, or of a heterogeneous job, means all of it.
         """
         comment = f"admincomment={_one_line(text)}"
-        self._commands.write("scontrol", "update", f"jobid={job_id:d}", comment)
+        self._commands.write("scontrol", "update", f"jobid={_address(job_id, part)}", comment)
+
+    def set_node_comment(self, name: str, text: str) -> None:
+        """Write a node's comment; an empty text clears it. Raises SlurmError."""
+        _check_names([name])
+        comment = f"comment={_one_line(text)}"
+        self._commands.write("scontrol", "update", f"nodename={name}", comment)
 
     def create_reservation(self, specification: ReservationSpecification) -> None:
         """Make a reservation. One of that name that exists is left as it is. Raises SlurmError.
@@ -196,7 +196,7 @@ class ScontrolClient:
             if _RESERVATION_GONE not in str(error):
                 raise
 
-    def signal_job(self, job_id: int, signal: str) -> None:
+    def signal_job(self, job_id: int, signal: str, part: str = "") -> None:
         """Send a signal such as USR1 to the steps of a running job and to its batch script.
 
         A job that has ended is no error. For one that does not run yet scancel tries again until
@@ -205,7 +205,7 @@ class ScontrolClient:
         if not _SIGNAL.fullmatch(signal):
             raise SlurmRefused(f"not a signal: {signal[:80]!r}")
         try:
-            self._commands.write("scancel", "--full", f"--signal={signal}", f"{job_id:d}")
+            self._commands.write("scancel", "--full", f"--signal={signal}", _address(job_id, part))
         except SlurmRefused as error:
             if not _JOB_ENDED.search(str(error)):
                 raise
@@ -268,6 +268,12 @@ def _node_arguments(names: Sequence[str]) -> Iterator[str]:
     middle = len(names) // 2
     yield from _node_arguments(names[:middle])
     yield from _node_arguments(names[middle:])
+
+
+def _address(job_id: int, part: str) -> str:
+    if not _PART.fullmatch(part):
+        raise SlurmRefused(f"not a part of a job: {part[:80]!r}")
+    return f"{job_id:d}{part}"
 
 
 def _one_line(text: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from slurm_hooks.slurm.hostlist import expand
-from slurm_hooks.slurm.model import Job, Node, Partition, Reservation
+from slurm_hooks.slurm.model import Job, Node, Partition, Reservation, part_of
 from slurm_hooks.slurm.records import Parsed, parse_each
 from slurm_hooks.slurm.state_words import job_state_from_words, node_state_from_text
 from slurm_hooks.slurm.text_fields import (
@@ -130,7 +130,20 @@ def _job(record: str) -> Job:
         time_limit_seconds=seconds_of(fields.get("TimeLimit", "")),
         start_time_utc=time_of(fields.get("StartTime", "")),
         node_count=_least_of_range(fields.get("NumNodes", "")),
+        part=part_of(
+            number_of(fields["JobId"]),
+            _id(fields, "ArrayJobId"),
+            _id(fields, "ArrayTaskId"),
+            _id(fields, "HetJobId"),
+            _id(fields, "HetJobOffset"),
+        ),
     )
+
+
+def _id(fields: dict[str, str], key: str) -> int | None:
+    """A number that not every job has. A list of tasks, as of an array's rest, is none."""
+    word = word_of(fields.get(key, ""))
+    return int(word) if word.isascii() and word.isdigit() else None
 
 
 def _partition(record: str) -> Partition:

@@ -106,12 +106,19 @@ class FakeSlurm(SlurmMachine):
                 self._request(name, update)
             self._set_reason(name, update, reason)
 
-    def set_admin_comment(self, job_id: int, text: str) -> None:
-        """Write the comment; unknown jobs are refused."""
+    def set_admin_comment(self, job_id: int, text: str, part: str = "") -> None:
+        """Write the comment; unknown jobs, and parts that they do not have, are refused."""
         self._log(Call("set_admin_comment", job_id=job_id, text=text))
-        if job_id not in self.jobs:
-            raise SlurmRefused(f"Invalid job id specified for job {job_id}")
+        if job_id not in self.jobs or part not in ("", self.jobs[job_id].part):
+            raise SlurmRefused(f"Invalid job id specified for job {job_id}{part}")
         self._change_job(job_id, admin_comment=text)
+
+    def set_node_comment(self, name: str, text: str) -> None:
+        """Write the comment; unknown nodes are refused."""
+        self._log(Call("set_node_comment", (name,), text=text))
+        if name not in self.nodes:
+            raise SlurmRefused(f"Invalid node name specified: {name}")
+        self.nodes[name] = replace(self.nodes[name], comment=text)
 
     def create_reservation(self, specification: ReservationSpecification) -> None:
         """Keep the reservation; one of that name stays as it is, odd nodes are refused."""
@@ -134,7 +141,7 @@ class FakeSlurm(SlurmMachine):
         self._log(Call("delete_reservation", text=name))
         self.reservations.pop(name, None)
 
-    def signal_job(self, job_id: int, signal: str) -> None:
+    def signal_job(self, job_id: int, signal: str, part: str = "") -> None:
         """Only the call is kept; scancel gets no end with a job that does not run yet."""
         self._log(Call("signal_job", job_id=job_id, text=signal))
         job = self.jobs.get(job_id)

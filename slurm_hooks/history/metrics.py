@@ -11,6 +11,8 @@ PASSES = Counter("slurm_hooks_passes_total", "Passes run")
 PASS_SECONDS = Histogram("slurm_hooks_pass_seconds", "Seconds of one pass")
 ACTIONS = Counter("slurm_hooks_actions_total", "Actions planned", ["action"])
 NODES = Gauge("slurm_hooks_nodes", "Nodes by the step decided for them", ["step"])
+IN_CHARGE = Gauge("slurm_hooks_in_charge", "1 where this host acts, 0 where it only watches")
+HELD_KILLS = Gauge("slurm_hooks_held_kills", "Kills that the cap keeps back")
 CONDITIONS = Gauge("slurm_hooks_conditions", "Conditions that hold", ["condition"])
 
 
@@ -23,9 +25,15 @@ def record_pass(plan: Plan, seconds: float) -> None:
     steps = list(plan.steps.values())
     for step in Step:
         NODES.labels(step.name).set(steps.count(step))
+    HELD_KILLS.set(len(plan.held))
     kinds = [notice.kind for notice in plan.notices]
     for kind in NoticeKind:
         CONDITIONS.labels(kind).set(kinds.count(kind))
+
+
+def record_charge(acts: bool) -> None:
+    """Note whether this host's daemon acts."""
+    IN_CHARGE.set(acts)
 
 
 def serve(listen: str) -> None:

@@ -17,6 +17,7 @@ from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.reconcile.passes import Passes
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.slurm.client import SlurmError
+from slurm_hooks.slurm.controllers import charge_of_this_host
 from slurm_hooks.slurm.hostlist import expand
 from slurm_hooks.slurm.scontrol import ScontrolClient
 
@@ -58,13 +59,22 @@ def assemble(settings_file: str) -> Controller:
     values = settings.read(settings_file)
     cluster = load_cluster(Path(values["ClusterConfig"]), values["ClusterId"])
     spool_directory = prepare_spool(values)
-    slurm = ScontrolClient(_slurm_conf(settings_file), values["SlurmBinDir"])
+    slurm_conf = _slurm_conf(settings_file)
+    slurm = ScontrolClient(slurm_conf, values["SlurmBinDir"])
     compute = GoogleComputeClient(
         values["Project"] or cluster.project, values["ApiEndpoint"], values["ApiCredentials"]
     )
     calls = CallsDirectory(spool_directory, expand)
     consoles = ConsolesDirectory(spool_directory / "consoles")
-    passes = Passes(cluster, slurm, compute, calls, consoles, lambda: datetime.now(UTC))
+    passes = Passes(
+        cluster,
+        slurm,
+        compute,
+        calls,
+        consoles,
+        lambda: datetime.now(UTC),
+        lambda: charge_of_this_host(slurm_conf, slurm.responding_controller),
+    )
     interval = _interval_seconds(values)
     return Controller(settings_file, spool_directory, cluster, passes, interval)
 

@@ -16,6 +16,7 @@ _TEXTS = {
     NoticeKind.UNAVAILABLE: "not readable, nothing is decided until it is",
     NoticeKind.FAILURE: "refused, will be tried again",
     NoticeKind.DUPLICATE_VM: "two VMs of one name",
+    NoticeKind.KILLS_HELD: "too many kills for one pass, none is carried out",
 }
 
 

@@ -25,9 +25,11 @@ from slurm_hooks.reconcile.kill_cap import held_kills, suspended_nodes
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import RequestPhase, VmPhase
 from slurm_hooks.reconcile.plan_end_of_life import plan_end_of_life
+from slurm_hooks.reconcile.plan_holds import plan_holds
 from slurm_hooks.reconcile.plan_jobs import tell_jobs
 from slurm_hooks.reconcile.plan_nodes import SETTLED_STEPS, is_powering_up, node_actions
 from slurm_hooks.reconcile.plan_reaping import plan_reaping, unneeded
+from slurm_hooks.reconcile.plan_reasons import plan_reasons
 from slurm_hooks.reconcile.plan_recycling import plan_recycling
 from slurm_hooks.reconcile.plan_requests import finished_requests, plan_requests
 from slurm_hooks.reconcile.scene import Planner, Scene
@@ -35,7 +37,13 @@ from slurm_hooks.reconcile.snapshot import Memory, Snapshot, Unavailable
 from slurm_hooks.reconcile.views import World, join
 from slurm_hooks.slurm.model import SlurmSnapshot
 
-PLANNERS: tuple[Planner, ...] = (plan_reaping, plan_end_of_life, plan_recycling)
+PLANNERS: tuple[Planner, ...] = (
+    plan_reaping,
+    plan_end_of_life,
+    plan_recycling,
+    plan_holds,
+    plan_reasons,
+)
 """Concerns beside the node table, in the order in which their actions are carried out."""
 
 

@@ -13,29 +13,23 @@ from datetime import datetime, timedelta
 
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import Operation
+from slurm_hooks.compute.ownership import decode
 from slurm_hooks.reconcile.actions import (
     Action,
     CancelRequest,
     DeleteInstance,
     InsertGroup,
     InsertRequest,
+    KeepPoolRecord,
     Plan,
     WarnJob,
 )
-from slurm_hooks.reconcile.failure_table import Occasion, Reaction, reaction_to
+from slurm_hooks.reconcile.failure_table import Cause, Occasion, Reaction, reaction_to
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.snapshot import Failure, Memory
 
 FAILURE_STANDS = timedelta(seconds=30)
 """How long a final error is taken as the answer before the call is made again."""
-
-_OCCASIONS: dict[type[Action], tuple[Occasion, Occasion]] = {
-    InsertGroup: (Occasion.INSERT_GROUP, Occasion.INSERT_GROUP),
-    InsertRequest: (Occasion.INSERT_REQUEST, Occasion.REQUEST_OPERATION),
-    CancelRequest: (Occasion.CANCEL, Occasion.CANCEL),
-}
-"""Where the errors of an action's call and of its operation stand in the failure table."""
-_DELETION = (Occasion.DELETE, Occasion.DELETE)
 
 _FAULTS_OF_A_MEMBER = (ErrorKind.CONFIG, ErrorKind.CONFLICT, ErrorKind.GONE)
 """Refusals of a call for many VMs that a single one may have caused: see `act_deletions`."""
@@ -82,8 +76,8 @@ def settle(
             error = ComputeError(
                 kinds[reading.subject], operation.error.code, operation.error.message
             )
-            occasion = memory.occasions.get(reading.subject, Occasion.DELETE)
-            _keep(failures, reading.subject, error, occasion, now)
+            cause = memory.causes.get(reading.subject, Cause(Occasion.DELETE))
+            _keep(failures, reading.subject, error, cause, now)
     return replace(memory, in_flight=in_flight, attempts=attempts, failures=failures)
 
 
@@ -96,23 +90,27 @@ def remember(memory: Memory, plan: Plan, outcomes: Sequence[Outcome], now: datet
     """What to know at the next pass, after this one's plan was carried out."""
     in_flight, attempts = dict(memory.in_flight), dict(memory.attempts)
     failures = {key: value for key, value in memory.failures.items() if value.until_utc > now}
-    occasions = {key: value for key, value in memory.occasions.items() if key in in_flight}
+    causes = {key: value for key, value in memory.causes.items() if key in in_flight}
+    counted = dict(memory.counted_failures)
     for outcome in outcomes:
         subject, error = outcome.action.subject, outcome.error
-        of_call, of_operation = _OCCASIONS.get(type(outcome.action), _DELETION)
+        of_call, of_operation = _causes_of(outcome.action)
         if outcome.operation is not None:
             in_flight[subject] = outcome.operation
-            occasions[subject] = of_operation
+            causes[subject] = of_operation
         if error is not None:
             _keep(failures, subject, error, of_call, now)
             if isinstance(outcome.action, DeleteInstance) and error.kind in _FAULTS_OF_A_MEMBER:
                 attempts[subject] = attempts.get(subject, 0) + 1
+        if isinstance(outcome.action, KeepPoolRecord) and not outcome.note:
+            counted[outcome.action.pool_id] = outcome.action.counted
     memory = replace(
         memory,
         in_flight=in_flight,
         failures=failures,
         attempts=attempts,
-        occasions=occasions,
+        causes=causes,
+        counted_failures=counted,
         warned=_warned(memory.warned, outcomes, now),
         unneeded=plan.unneeded,
         suspended=plan.suspended,
@@ -127,22 +125,43 @@ def remember(memory: Memory, plan: Plan, outcomes: Sequence[Outcome], now: datet
     )
 
 
+def _causes_of(action: Action) -> tuple[Cause, Cause]:
+    """Where the errors of an action's call and of its operation stand in the failure table."""
+    match action:
+        case InsertGroup():
+            pool_id = action.pool.pool_id
+            return (Cause(Occasion.INSERT_GROUP, pool_id),) * 2
+        case InsertRequest():
+            mark = decode(action.request.description)
+            pool_id = mark.pool if mark is not None else ""
+            return (
+                Cause(Occasion.INSERT_REQUEST, pool_id),
+                Cause(Occasion.REQUEST_OPERATION, pool_id),
+            )
+        case CancelRequest():
+            return (Cause(Occasion.CANCEL),) * 2
+        case _:
+            return (Cause(Occasion.DELETE),) * 2
+
+
 def _keep(
     failures: dict[str, Failure],
     subject: str,
     error: ComputeError,
-    occasion: Occasion,
+    cause: Cause,
     now: datetime,
 ) -> None:
     """Keep an error that stands for a while; the others mean: look at the next pass."""
-    match reaction_to(occasion, error.kind):
+    match reaction_to(cause.occasion, error.kind):
         case Reaction.FAIL_START | Reaction.STANDS:
             until = now + FAILURE_STANDS
         case Reaction.AFTER_A_MINUTE:
             until = now.replace(second=0, microsecond=0) + timedelta(minutes=1)
         case _:
             return
-    failures[subject] = Failure(error.kind, error.code, error.message, until, occasion)
+    failures[subject] = Failure(
+        error.kind, error.code, error.message, until, cause.occasion, cause.pool_id
+    )
 
 
 _WARNING_KEPT = timedelta(hours=1)

@@ -5,17 +5,21 @@ What cannot be read becomes `Unavailable`; nothing here raises for a system that
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime
 
 from slurm_hooks.compute.classify import classify_operation
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
-from slurm_hooks.compute.model import ComputeSnapshot
+from slurm_hooks.compute.model import ComputeSnapshot, Operation, Scope, Template
+from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.memory import Reading, settle
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot, System, Unavailable
 from slurm_hooks.slurm.client import SlurmClient, SlurmError
 from slurm_hooks.slurm.model import SlurmSnapshot
+
+LOG = logging.getLogger("slurm-hooksd")
 
 
 def observe(
@@ -24,8 +28,10 @@ def observe(
     calls: CallsDirectory,
     cluster_id: str,
     memory: Memory,
+    *,
+    with_templates: bool = False,
 ) -> Snapshot:
-    """Read everything once.
+    """Read everything once; the instance templates only where asked, since they seldom change.
 
     The calls are read before Slurm: a call that comes later is about a state that this snapshot
     does not have yet, and the daemon is woken for it anyway.
@@ -37,19 +43,28 @@ def observe(
         compute=_read_compute(compute, cluster_id),
         resume_calls=open_calls,
         memory=memory,
+        templates=_read_templates(compute, cluster_id) if with_templates else (),
     )
 
 
 def poll_operations(compute: ComputeClient, memory: Memory, now: datetime) -> Memory:
-    """Read every operation in flight again and take in what it has become."""
-    readings = []
+    """Read every operation in flight again and take in what it has become.
+
+    One operation may carry out many actions, as the deletion of a thousand VMs; it is read once.
+    """
+    subjects: dict[tuple[Scope, str], list[str]] = {}
     for subject, operation in memory.in_flight.items():
+        subjects.setdefault((operation.scope, operation.name), []).append(subject)
+    readings: list[Reading] = []
+    for members in subjects.values():
         try:
-            readings.append(Reading(subject, compute.get_operation(operation)))
+            read: Operation | None = compute.get_operation(memory.in_flight[members[0]])
         except ComputeError as error:
             # An error while reading says nothing about the operation, unless it is unknown there.
-            if error.kind is ErrorKind.GONE:
-                readings.append(Reading(subject, None))
+            if error.kind is not ErrorKind.GONE:
+                continue
+            read = None
+        readings += [Reading(subject, read) for subject in members]
     kinds = {
         reading.subject: kind
         for reading in readings
@@ -71,3 +86,12 @@ def _read_compute(compute: ComputeClient, cluster_id: str) -> ComputeSnapshot | 
         return compute.read(cluster_id)
     except ComputeError as error:
         return Unavailable(System.COMPUTE, str(error))
+
+
+def _read_templates(compute: ComputeClient, cluster_id: str) -> tuple[Template, ...]:
+    """None where they cannot be read: templates are only ever looked at to remove old ones."""
+    try:
+        return compute.read_templates(cluster_id)
+    except ComputeError as error:
+        log_event(LOG, logging.WARNING, "instance templates not read", error=error)
+        return ()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.client import ComputeClient
@@ -16,15 +17,17 @@ from slurm_hooks.reconcile.act import Actor
 from slurm_hooks.reconcile.actions import Plan
 from slurm_hooks.reconcile.conditions import Conditions
 from slurm_hooks.reconcile.decide import decide
-from slurm_hooks.reconcile.memory import remember
+from slurm_hooks.reconcile.memory import Outcome, remember
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.observe import observe, poll_operations
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.slurm.client import SlurmClient
+from slurm_hooks.slurm.controllers import Charge
 
 LOG = logging.getLogger("slurm-hooksd")
 
+TEMPLATES_INTERVAL = timedelta(minutes=10)
 SHORTEST_DELAY_SECONDS = 1.0
 WAITING_DELAY_SECONDS = 5.0
 """How often we look while jobs wait: Slurm tells nobody when a waiting job is cancelled."""
@@ -33,7 +36,11 @@ _WAITING_STEPS = frozenset({Step.AWAIT_CAPACITY, Step.AWAIT_BOOT})
 
 
 class Passes:
-    """Runs passes over one cluster and remembers between them. `clock` gives aware UTC times."""
+    """Runs passes over one cluster and remembers between them.
+
+    `clock` gives aware UTC times, `charge` says whether the slurmctld of this host is in charge:
+    where it is not, a pass only watches, so that it can take over at once.
+    """
 
     def __init__(
         self,
@@ -43,31 +50,53 @@ class Passes:
         calls: CallsDirectory,
         consoles: ConsolesDirectory,
         clock: Callable[[], datetime],
+        charge: Callable[[], Charge] = lambda: Charge.HERE,
     ) -> None:
         self.cluster = cluster
         self._slurm = slurm
         self._compute = compute
         self._calls = calls
         self._clock = clock
+        self._charge = charge
+        self._acted_last = True
+        self._templates_read_utc: datetime | None = None
         self._actor = Actor(slurm, compute, calls, consoles)
         self._conditions = Conditions()
         self._memory = Memory()
 
-    def plan(self) -> Plan:
-        """Observe and decide, and do nothing."""
+    def plan(self, confirmed_kills: int = 0) -> Plan:
+        """Observe and decide, and do nothing. `confirmed_kills`: see `decide`."""
         snapshot = observe(
-            self._slurm, self._compute, self._calls, self.cluster.cluster_id, self._memory
+            self._slurm,
+            self._compute,
+            self._calls,
+            self.cluster.cluster_id,
+            self._memory,
+            with_templates=self._templates_are_due(),
         )
-        return decide(snapshot, self.cluster, self._clock())
+        return decide(snapshot, self.cluster, self._clock(), confirmed_kills)
 
-    def run(self) -> Plan:
-        """Run one pass and return what it did."""
-        started = time.perf_counter()
-        self.poll_operations()
+    def watch(self) -> Plan:
+        """Observe, decide and remember what was sighted, and do nothing else."""
         plan = self.plan()
+        self._memory = remember(self._memory, plan, (), self._clock())
+        return plan
+
+    def carry_out(self, plan: Plan) -> tuple[Outcome, ...]:
+        """Act as planned, and remember and report what came of it."""
         outcomes = self._actor.act(plan, self._memory)
         self._memory = remember(self._memory, plan, outcomes, self._clock())
         self._conditions.report(plan)
+        return outcomes
+
+    def run(self, confirmed_kills: int = 0) -> Plan:
+        """Run one pass and return what it did."""
+        started = time.perf_counter()
+        if not self.is_in_charge():
+            return self._stand_by()
+        self.poll_operations()
+        plan = self.plan(confirmed_kills)
+        self.carry_out(plan)
         metrics.record_pass(plan, time.perf_counter() - started)
         log_event(
             LOG,
@@ -78,6 +107,35 @@ class Passes:
             seconds=f"{time.perf_counter() - started:.3f}",
         )
         return plan
+
+    def is_in_charge(self) -> bool:
+        """Whether this host's slurmctld is in charge; a change is logged. Unknown is no."""
+        charge = self._charge()
+        acts = charge is Charge.HERE
+        if acts is not self._acted_last:
+            message = (
+                "slurmctld of this host is in charge" if acts else "standing by, only watching"
+            )
+            log_event(LOG, logging.INFO, message, slurmctld=charge)
+        self._acted_last = acts
+        metrics.record_charge(acts)
+        return acts
+
+    def _stand_by(self) -> Plan:
+        """Watch. What another host's daemon has to do leaves nothing unsettled here."""
+        plan = self.watch()
+        log_event(LOG, logging.DEBUG, "stood by", nodes=len(plan.steps), actions=len(plan.actions))
+        return replace(plan, actions=(), unsettled=False)
+
+    def _templates_are_due(self) -> bool:
+        """Templates matter for reaping alone: they are read now and then, and for a second
+        sighting."""
+        now = self._clock()
+        last = self._templates_read_utc
+        if last is not None and now - last < TEMPLATES_INTERVAL and not self._memory.unneeded:
+            return False
+        self._templates_read_utc = now
+        return True
 
     def poll_operations(self) -> bool:
         """Read the operations in flight; whether one of them has ended."""

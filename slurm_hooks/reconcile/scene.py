@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from slurm_hooks.cluster.policy import Policy
 from slurm_hooks.cluster.topology import Cluster
-from slurm_hooks.compute.model import ComputeSnapshot
+from slurm_hooks.compute.model import ComputeSnapshot, Template
 from slurm_hooks.reconcile.actions import Action
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.reconcile.views import World
@@ -25,11 +25,17 @@ class Scene:
     world: World
     memory: Memory
     now: datetime
+    templates: tuple[Template, ...] = ()
 
     @property
     def policy(self) -> Policy:
         """The cluster's limits."""
         return self.cluster.policy
+
+    def is_past_grace(self, creation_time_utc: datetime | None) -> bool:
+        """Whether a thing of no use is old enough to be removed; one of unknown age never is."""
+        grace = timedelta(seconds=self.policy.reap_grace_seconds)
+        return creation_time_utc is not None and self.now - creation_time_utc > grace
 
 
 Planner = Callable[[Scene], Iterable[Action]]

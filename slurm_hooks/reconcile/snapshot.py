@@ -13,7 +13,7 @@ from datetime import datetime
 
 from slurm_hooks.compute.errors import ErrorKind
 from slurm_hooks.compute.model import ComputeSnapshot, Operation, Template
-from slurm_hooks.reconcile.failure_table import Occasion, Reaction, reaction_to
+from slurm_hooks.reconcile.failure_table import Cause, Occasion, Reaction, reaction_to
 from slurm_hooks.slurm.model import SlurmSnapshot
 
 
@@ -59,6 +59,7 @@ class Failure:
     message: str
     until_utc: datetime
     occasion: Occasion = Occasion.INSERT_REQUEST
+    pool_id: str = ""
 
     @property
     def reaction(self) -> Reaction:
@@ -73,7 +74,8 @@ class Memory:
     `missing` and `surplus` count the passes in a row in which a VM was missing or not wanted.
     `in_flight` maps the subject of an action to the operation that carries it out, `attempts`
     counts the finished operations of a subject, `failures` keeps their errors for a while.
-    `occasions` says what each operation in flight is about.
+    `causes` says what each operation in flight is about, `counted_failures` which of the failures
+    that are still seen stand in a pool's record already.
     `warned` keeps the warnings of ends of life that were sent, with these ends.
     `unneeded` are the deletions of reaping that were due if a second sighting agrees. `suspended`
     are the nodes that were seen POWERING_DOWN and are off since.
@@ -84,7 +86,8 @@ class Memory:
     in_flight: dict[str, Operation] = field(default_factory=dict)
     attempts: dict[str, int] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
-    occasions: dict[str, Occasion] = field(default_factory=dict)
+    causes: dict[str, Cause] = field(default_factory=dict)
+    counted_failures: dict[str, frozenset[str]] = field(default_factory=dict)
     warned: dict[str, datetime] = field(default_factory=dict)
     unneeded: frozenset[str] = frozenset()
     suspended: frozenset[str] = frozenset()

@@ -140,6 +140,7 @@ def vm(name: str, status: InstanceStatus = InstanceStatus.RUNNING) -> Instance:
         status,
         group=GROUP.reference,
         labels={CLUSTER_LABEL: "flexvm"},
+        creation_time_utc=NOW - timedelta(minutes=10),
     )
 
 

@@ -14,10 +14,11 @@ from slurm_hooks.slurm.client import (
     SlurmRefused,
     SlurmUnavailable,
 )
+from slurm_hooks.slurm.controllers import Controller
 from slurm_hooks.slurm.hostlist import expand
 from slurm_hooks.slurm.model import JobState
 from slurm_hooks.slurm.process import CommandResult
-from slurm_hooks.slurm.scontrol import MAX_ARGUMENT_BYTES, Controller, ScontrolClient
+from slurm_hooks.slurm.scontrol import MAX_ARGUMENT_BYTES, ScontrolClient
 from tests.fakes.commands import CannedRunner
 from tests.unit.slurm.recorded import recorded
 
@@ -251,6 +252,21 @@ def test_admin_comment_is_one_argument_of_one_line() -> None:
         "jobid=7",
         'admincomment=waiting for "x" = y since Z',
     )
+
+
+@pytest.mark.parametrize("part", ["_3", "+0", ""])
+def test_one_task_or_component_is_addressed_alone(part: str) -> None:
+    runner = slurm_22_05()
+    runner.answers["scancel"] = ok()
+    client(runner).set_admin_comment(7, "x", part)
+    client(runner).signal_job(7, "USR1", part)
+    assert f"jobid=7{part}" in runner.ran[0].arguments
+    assert f"7{part}" in runner.ran[1].arguments
+
+
+def test_part_that_is_none_is_refused() -> None:
+    with pytest.raises(SlurmRefused, match="not a part"):
+        client(slurm_22_05()).set_admin_comment(7, "x", " state=x")
 
 
 def test_admin_comment_of_an_ended_job_is_refused() -> None:

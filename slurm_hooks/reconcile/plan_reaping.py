@@ -1,0 +1,124 @@
+"""Reaping: VMs, groups and templates of ours that nothing in Slurm or the cluster file needs.
+
+Invariant: only what carries our mark or label is ever named, whatever its name, and only at the
+second sighting, older than the grace. What could not be read in full, or is not understood, is
+no licence: it is left alone. VMs of one name in two zones are reported and left to people.
+Finished requests are cleared in `plan_requests`, VMs of powered-down nodes in `plan_nodes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from slurm_hooks.compute.model import Group, GroupReference, Instance
+from slurm_hooks.compute.ownership import decode, is_ours
+from slurm_hooks.reconcile.actions import Action, DeleteGroup, DeleteInstance, DeleteTemplate
+from slurm_hooks.reconcile.phases import VmPhase, vm_phase_of
+from slurm_hooks.reconcile.scene import Scene
+from slurm_hooks.reconcile.specifications import generation_of, is_served, template_of
+from slurm_hooks.reconcile.views import deletion_of
+
+
+def plan_reaping(scene: Scene) -> Iterator[Action]:
+    """Delete what was already of no use in the pass before."""
+    return (action for action in unneeded(scene) if action.subject in scene.memory.unneeded)
+
+
+def unneeded(scene: Scene) -> tuple[DeleteInstance | DeleteGroup | DeleteTemplate, ...]:
+    """What is of no use in this pass; the deletion of each is due when it still is in the next."""
+    return (*_vms_without_node(scene), *_outdated_groups(scene), *_outdated_templates(scene))
+
+
+def _vms_without_node(scene: Scene) -> Iterator[DeleteInstance]:
+    if scene.slurm.unreadable:
+        return
+    known = scene.slurm.nodes
+    strangers = [vm for name, vm in scene.compute.instances.items() if name not in known]
+    if not strangers:
+        return
+    awaited = _awaited_names(scene)
+    twice = {vm.name for vm in scene.compute.duplicates}
+    for vm in strangers:
+        if vm.name not in awaited | twice and _is_orphan(scene, vm):
+            yield deletion_of(vm)
+
+
+def _is_orphan(scene: Scene, vm: Instance) -> bool:
+    pool = scene.cluster.pool_of(vm.name)
+    return (
+        is_ours(vm, scene.cluster.cluster_id)
+        and not (pool is not None and pool.is_login)
+        and vm_phase_of(vm, deletion_in_flight=False) not in (VmPhase.LEAVING, VmPhase.UNKNOWN)
+        and scene.is_past_grace(vm.creation_time_utc)
+    )
+
+
+def _awaited_names(scene: Scene) -> frozenset[str]:
+    """The VMs that may still come of a resize request."""
+    return frozenset(
+        name
+        for request in scene.compute.requests.values()
+        if request.state.is_active
+        for name in request.instances
+    )
+
+
+def _outdated_groups(scene: Scene) -> Iterator[DeleteGroup]:
+    present = _present_generations(scene)
+    outdated = [
+        group
+        for group in scene.compute.groups.values()
+        if _is_outdated(group, scene, present) and scene.is_past_grace(group.creation_time_utc)
+    ]
+    if not outdated:
+        return
+    in_use = _groups_in_use(scene)
+    for group in outdated:
+        if group.target_size == 0 and group.reference not in in_use:
+            yield DeleteGroup(group.reference)
+
+
+def _is_outdated(group: Group, scene: Scene, present: frozenset[tuple[str, str]]) -> bool:
+    mark = decode(group.description)
+    return (
+        mark is not None
+        and mark.cluster == scene.cluster.cluster_id
+        and mark.generation != ""
+        and (mark.pool, mark.generation) not in present
+    )
+
+
+def _present_generations(scene: Scene) -> frozenset[tuple[str, str]]:
+    """Pool and template generation of every pool whose nodes we start."""
+    return frozenset(
+        (pool.pool_id, generation_of(template_of(scene.cluster, pool)))
+        for pool in scene.cluster.pools.values()
+        if is_served(pool)
+    )
+
+
+def _groups_in_use(scene: Scene) -> frozenset[GroupReference]:
+    """Groups with VMs or with requests that may still bring some."""
+    compute = scene.compute
+    with_vms = {vm.group for vm in (*compute.instances.values(), *compute.duplicates) if vm.group}
+    with_requests = {
+        reference.group
+        for reference, request in compute.requests.items()
+        if request.state.is_active
+    }
+    return frozenset(with_vms | with_requests)
+
+
+def _outdated_templates(scene: Scene) -> Iterator[DeleteTemplate]:
+    if not scene.templates:
+        return
+    needed = {group.template for group in scene.compute.groups.values()} | {
+        template_of(scene.cluster, pool).name for pool in scene.cluster.pools.values()
+    }
+    for template in scene.templates:
+        if (
+            template.name not in needed
+            and is_ours(template, scene.cluster.cluster_id)
+            and scene.is_past_grace(template.creation_time_utc)
+        ):
+            yield DeleteTemplate(template.name)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from slurm_hooks.reconcile.actions import Expectation
 from slurm_hooks.reconcile.phases import Intent, intent_of
-from slurm_hooks.slurm.model import BaseState, Node
+from slurm_hooks.reconcile.pool_record import hold_end
+from slurm_hooks.reconcile.reasons import is_of_person, is_ours
+from slurm_hooks.slurm.model import BaseState, Node, NodeFlag
+
+_OUT_OF_SERVICE = (NodeFlag.DRAIN, NodeFlag.FAIL)
+_ON_THE_WAY = (NodeFlag.POWERING_UP, NodeFlag.POWER_UP, NodeFlag.POWER_DOWN)
+_BEING_CHANGED = (*_ON_THE_WAY, NodeFlag.POWERING_DOWN, NodeFlag.COMPLETING)
 
 
 def still_holds(expectation: Expectation, node: Node) -> bool:
@@ -23,7 +29,45 @@ def still_holds(expectation: Expectation, node: Node) -> bool:
             return intent is Intent.DRAINING
         case Expectation.NOT_RESPONDING:
             return intent is Intent.NOT_RESPONDING
+        case Expectation.FREE_AND_OFF:
+            return _is_free_and_off(node)
+        case Expectation.HELD:
+            return _is_held(node)
+        case Expectation.UP_WITH_OUR_REASON:
+            return _is_up(node) and is_ours(node.reason)
         case Expectation.OFF:
             return intent is Intent.OFF
         case Expectation.RESUME_FAILED:
             return intent is Intent.RESUME_FAILED
+
+
+def _is_free_and_off(node: Node) -> bool:
+    """Whether draining it harms nobody: DRAIN ends the jobs of an allocated node that is off."""
+    state = node.state
+    return (
+        state.base is BaseState.IDLE
+        and not state.unknown
+        and state.has(NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN)
+        and not state.has(*_ON_THE_WAY, *_OUT_OF_SERVICE)
+        and not (node.reason and is_of_person(node.reason))
+    )
+
+
+def _is_held(node: Node) -> bool:
+    state = node.state
+    return (
+        state.base is BaseState.IDLE
+        and not state.unknown
+        and state.has(NodeFlag.DRAIN)
+        and not state.has(*_BEING_CHANGED, NodeFlag.FAIL)
+        and hold_end(node.reason) is not None
+    )
+
+
+def _is_up(node: Node) -> bool:
+    state = node.state
+    return (
+        state.base in (BaseState.IDLE, BaseState.ALLOCATED, BaseState.MIXED)
+        and not state.unknown
+        and not state.has(*_BEING_CHANGED, *_OUT_OF_SERVICE, NodeFlag.POWERED_DOWN)
+    )

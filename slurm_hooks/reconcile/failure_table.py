@@ -7,6 +7,7 @@ walks all of them. Codes have become kinds before (`compute.classify`); message 
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 
 from slurm_hooks.compute.errors import ErrorKind
 
@@ -20,6 +21,14 @@ class Occasion(enum.StrEnum):
     REQUEST_FAILED = "a resize request that ended FAILED"
     CANCEL = "giving up a resize request"
     DELETE = "deleting a VM or a finished request"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What was being done, and for which pool; without one no pool is to blame."""
+
+    occasion: Occasion
+    pool_id: str = ""
 
 
 class Reaction(enum.StrEnum):

@@ -1,0 +1,185 @@
+"""Pools that fail in a row are held: their free nodes are not offered, so Slurm takes other pools.
+
+Failures in a row are counted in a `PoolRecord` that Slurm keeps for us. Enough of them hold the
+pool: its free nodes that are off are drained, with the reason and until when. After that all are
+offered again; the next failure holds the pool at once and for twice as long, and a node that
+registers on a VM younger than the last failure ends the count.
+
+Invariants: only free nodes that are off or going off are drained, and only those drained by us
+are given back, with IDLE (RESUME and UNDRAIN leave a node that is off NOT_RESPONDING). A node
+that a person drains or gives back in between stays so: while a hold stands, only nodes whose
+reason is ours from a failed start are drained.
+
+One failure is counted once while we run: what was counted is remembered when its count was
+written down. A restart may count a failure that is still listed once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from slurm_hooks.compute.model import RequestState
+from slurm_hooks.reconcile.actions import (
+    Action,
+    Expectation,
+    KeepPoolRecord,
+    ReasonCode,
+    UpdateNode,
+)
+from slurm_hooks.reconcile.expectations import still_holds
+from slurm_hooks.reconcile.failure_table import Reaction
+from slurm_hooks.reconcile.phases import Intent, VmPhase
+from slurm_hooks.reconcile.pool_record import (
+    PoolFailure,
+    PoolRecord,
+    hold_end,
+    hold_phrase,
+    read_record,
+    with_failures,
+    with_hold,
+)
+from slurm_hooks.reconcile.reasons import is_ours
+from slurm_hooks.reconcile.scene import Scene
+from slurm_hooks.reconcile.views import NodeView
+from slurm_hooks.slurm.client import NodeUpdate
+
+_STARTS = frozenset({Intent.STARTING, Intent.ABANDONED})
+_NEVER_REGISTERED = frozenset({VmPhase.OVERDUE, VmPhase.BROKEN})
+
+
+@dataclass
+class _Pool:
+    """What one pass sees of a pool."""
+
+    views: list[NodeView] = field(default_factory=list)
+    failures: list[PoolFailure] = field(default_factory=list)
+    keeper: NodeView | None = None
+    """The node that keeps the pool's record, if one does."""
+    record: PoolRecord | None = None
+
+
+def plan_holds(scene: Scene) -> Iterator[Action]:
+    """Count failures, hold and release pools, and drain and give back nodes to match."""
+    pools: dict[str, _Pool] = {}
+    for view in scene.world.views.values():
+        pool = pools.setdefault(view.pool.pool_id, _Pool())
+        pool.views.append(view)
+        record = read_record(view.node.comment) if view.node.comment else None
+        if record is not None and pool.keeper is None:
+            pool.keeper, pool.record = view, record
+    for pool_id, failure in _failures(scene):
+        if pool_id in pools:
+            pools[pool_id].failures.append(failure)
+    for pool_id, pool in pools.items():
+        yield from _plan_pool(scene, pool_id, pool)
+
+
+def _plan_pool(scene: Scene, pool_id: str, pool: _Pool) -> Iterator[Action]:
+    counted = scene.memory.counted_failures.get(pool_id, frozenset())
+    new = [failure for failure in pool.failures if failure.key not in counted]
+    record, begins = _next_record(scene, pool, new)
+    if record is not None and record.is_held(scene.now):
+        yield from _drains(pool.views, record, begins, new)
+    else:
+        yield from _returns(pool.views, scene.now, succeeded=pool.record is not None and not record)
+    if record == pool.record and not new:
+        return
+    keeper = pool.keeper or next((v for v in pool.views if not v.node.comment), None)
+    if keeper is not None:
+        keys = frozenset(failure.key for failure in pool.failures)
+        yield KeepPoolRecord(pool_id, keeper.node.name, record, keys)
+
+
+def _next_record(
+    scene: Scene, pool: _Pool, new: list[PoolFailure]
+) -> tuple[PoolRecord | None, bool]:
+    """The record after this pass, and whether a hold begins with it."""
+    record, policy = pool.record, scene.policy
+    if record is not None and (
+        _has_succeeded(pool.views, record) or record.is_forgotten(policy, scene.now)
+    ):
+        record = None
+    if not new:
+        return record, False
+    record = with_failures(record, new)
+    is_enough = record.holds > 0 or record.failures >= policy.hold_after_failures
+    if record.is_held(scene.now) or not is_enough:
+        return record, False
+    return with_hold(record, policy, scene.now), True
+
+
+def _has_succeeded(views: Iterable[NodeView], record: PoolRecord) -> bool:
+    """Whether a node runs on a VM that was made after the last failure."""
+    return any(
+        view.intent is Intent.REGISTERED
+        and view.vm_phase is VmPhase.RUNNING
+        and view.vm is not None
+        and view.vm.creation_time_utc is not None
+        and view.vm.creation_time_utc > record.last_utc
+        for view in views
+    )
+
+
+def _drains(
+    views: Iterable[NodeView], record: PoolRecord, begins: bool, new: list[PoolFailure]
+) -> Iterator[UpdateNode]:
+    detail = ": ".join(filter(None, (record.code, new[-1].detail if new else "")))
+    for view in views:
+        failed_since = is_ours(view.node.reason) and hold_end(view.node.reason) != record.until_utc
+        if (begins or failed_since) and still_holds(Expectation.FREE_AND_OFF, view.node):
+            yield UpdateNode(
+                view.node.name,
+                (NodeUpdate.DRAIN,),
+                Expectation.FREE_AND_OFF,
+                ReasonCode.POOL_HELD,
+                code=hold_phrase(record),
+                detail=detail,
+            )
+
+
+def _returns(views: Iterable[NodeView], now: datetime, *, succeeded: bool) -> Iterator[UpdateNode]:
+    """Nodes drained by us whose time is over, or all of them after a success."""
+    for view in views:
+        end = hold_end(view.node.reason)
+        is_over = end is not None and (succeeded or end <= now)
+        if is_over and still_holds(Expectation.HELD, view.node):
+            yield UpdateNode(view.node.name, (NodeUpdate.IDLE,), Expectation.HELD, None)
+
+
+def _failures(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:
+    """All failures that this pass sees, counted before or not, each with its pool."""
+    yield from _failed_requests(scene)
+    yield from _refusals(scene)
+    yield from _failed_boots(scene)
+
+
+def _failed_requests(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:
+    for reference, marked in scene.world.requests.items():
+        if marked.request.state is RequestState.FAILED:
+            error = marked.request.error
+            code, detail = (error.code, error.message) if error else ("UNKNOWN", "")
+            key = f"{reference.group.name}/{reference.name}"
+            yield marked.mark.pool, PoolFailure(key, scene.now, code, detail)
+
+
+def _refusals(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:
+    for subject, failure in scene.memory.failures.items():
+        if failure.reaction is Reaction.FAIL_START:
+            key = f"{subject} until {failure.until_utc.isoformat()}"
+            yield failure.pool_id, PoolFailure(key, scene.now, failure.code, failure.message)
+
+
+def _failed_boots(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:
+    """VMs that never registered: those of one request count once, and from its making on, so
+    that one bad VM among many good ones of the same request is no failure of the pool."""
+    for view in scene.world.views.values():
+        if view.intent in _STARTS and view.vm_phase in _NEVER_REGISTERED and view.vm is not None:
+            made, key = view.vm.creation_time_utc, f"boot {view.vm.instance_id}"
+            if view.request is not None:
+                made = view.request.request.creation_time_utc
+                key = f"boot {view.request.request.reference.name}"
+            detail = f"slurmd of {view.node.name} did not register"
+            failure = PoolFailure(key, made or scene.now, "NOT_REGISTERED", detail)
+            yield view.pool.pool_id, failure

@@ -224,6 +224,35 @@ while :; do sleep 1; done
     client.signal_job(999_999, "USR1")
 
 
+def comments(client: ScontrolClient, job_ids: list[int]) -> list[str]:
+    jobs = client.read().jobs
+    return [jobs[job_id].admin_comment for job_id in job_ids]
+
+
+def test_each_task_of_an_array_is_told_alone(client: ScontrolClient, cluster: PrivateSlurm) -> None:
+    array_id = cluster.submit("--hold", "--array=1-3")
+    for task in (1, 2, 3):
+        # A held array is one record; what is asked of a single task makes a record for it.
+        cluster.command("scontrol", "update", f"jobid={array_id}_{task}", "comment=split")
+    last = job(client, array_id)
+    assert last.part == "_3"
+    client.set_admin_comment(array_id, "last", last.part)
+    others = [array_id + 1, array_id + 2]
+    assert comments(client, [array_id, *others]) == ["last", "", ""]
+    client.set_admin_comment(others[0], "first")
+    assert comments(client, [array_id, *others]) == ["last", "first", ""]
+
+
+def test_each_component_of_a_heterogeneous_job_is_told_alone(
+    client: ScontrolClient, cluster: PrivateSlurm
+) -> None:
+    leader = cluster.submit("--hold", ":", "--hold")
+    part = job(client, leader).part
+    client.set_admin_comment(leader, "first", part)
+    client.set_admin_comment(leader + 1, "second")
+    assert comments(client, [leader, leader + 1]) == ["first", "second"]
+
+
 def test_job_name_that_imitates_another_job_changes_nothing(
     client: ScontrolClient, cluster: PrivateSlurm
 ) -> None:

@@ -268,6 +268,11 @@ def test_part_that_can_never_be_asked_for_fails_the_whole_job() -> None:
     assert [u.node for u in updates] == members
 
 
+def test_task_with_the_id_of_its_array_is_told_alone() -> None:
+    of = world([replace(job(7, N0), part="_3")])
+    assert [a.part for a in of.plan().actions if isinstance(a, TellJob)] == ["_3"]
+
+
 def test_comment_of_a_job_that_waits_for_its_turn_says_so() -> None:
     status = JobStatus(WaitKind.PLACE, 2, "a3-ultragpu-8g", "us-central1-a", code="quotaExceeded")
     assert job_comment(status) == (

@@ -17,7 +17,16 @@ from slurm_hooks.slurm.json_records import (
     partitions_from_json,
     reservations_from_json,
 )
-from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag, Partition, Reservation
+from slurm_hooks.slurm.model import (
+    BaseState,
+    Job,
+    JobState,
+    Node,
+    NodeFlag,
+    Partition,
+    Reservation,
+    part_of,
+)
 from slurm_hooks.slurm.records import Parsed
 from slurm_hooks.slurm.text_records import (
     jobs_from_text,
@@ -121,6 +130,32 @@ def test_array_task_with_nodes_is_known_by_its_raw_id(parsed: Parsed[int, Job]) 
 def test_components_of_a_heterogeneous_job_are_jobs(jobs: dict[int, Job]) -> None:
     components = [job for job in jobs.values() if not job.requeue]
     assert [job.state for job in components] == [JobState.PENDING, JobState.PENDING]
+
+
+@pytest.mark.parametrize("jobs", [parsed.records for parsed in JOBS_OF_JSON + JOBS_OF_TEXT])
+def test_first_component_of_a_heterogeneous_job_is_addressed_as_a_part(
+    jobs: dict[int, Job],
+) -> None:
+    parts = {job.job_id: job.part for job in jobs.values() if not job.requeue}
+    assert [parts[job_id] for job_id in sorted(parts)] == ["+0", ""]
+    assert {job.part for job in jobs.values() if job.requeue} == {""}
+
+
+@pytest.mark.parametrize(
+    ("ids", "part"),
+    [
+        ((7, 7, 3, 0, 0), "_3"),
+        ((8, 7, 2, 0, 0), ""),
+        ((7, 7, None, 0, 0), ""),
+        ((9, 0, None, 9, 0), "+0"),
+        ((10, 0, None, 9, 1), ""),
+        ((11, None, None, None, None), ""),
+    ],
+)
+def test_only_the_job_that_has_the_id_of_the_whole_is_a_part(
+    ids: tuple[int, int | None, int | None, int | None, int | None], part: str
+) -> None:
+    assert part_of(*ids) == part
 
 
 @pytest.mark.parametrize("jobs", [parsed.records for parsed in JOBS_OF_JSON + JOBS_OF_TEXT])

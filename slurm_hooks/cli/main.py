@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from slurm_hooks.cli import emulator, render, sandbox, validate
+from slurm_hooks.cli import emulator, render, sandbox, sync, validate
 
 app = typer.Typer(
     name="slurm-hooks",
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 app.command()(validate.validate)
 app.command()(render.render)
+app.command()(sync.sync)
 app.command()(emulator.emulator)
 app.add_typer(sandbox.app, name="sandbox")
 

@@ -354,7 +354,8 @@ class Plan:
 
     `unsettled` is True while something is on its way that another pass must look at; a request
     that only waits for capacity does not count. `steps` says what was decided for each node.
-    `held` are kills that the cap keeps back; `unneeded` (subjects of deletions) and `suspended`
+    `held` are kills that the cap keeps back, `kills_in_question` how many an operator would have
+    to confirm; `unneeded` (subjects of deletions) and `suspended`
     (nodes) are what the next pass has to know, see Memory.
     """
 
@@ -363,6 +364,7 @@ class Plan:
     unsettled: bool = False
     steps: dict[str, Step] = field(default_factory=dict)
     held: tuple[Action, ...] = ()
+    kills_in_question: int = 0
     unneeded: frozenset[str] = frozenset()
     suspended: frozenset[str] = frozenset()
 

@@ -26,6 +26,7 @@ class Bell:
     def __init__(self, spool_directory: Path) -> None:
         """Raises OSError when the socket cannot be bound."""
         self.rung = threading.Event()
+        self._confirmed_kills = 0
         self._path = Path(spool.socket_path(str(spool_directory)))
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         # Only the holder of the pass lock rings here, so an old socket file is a dead daemon's.
@@ -37,6 +38,11 @@ class Bell:
             os.umask(mask)
         self._socket.listen(BACKLOG)
         threading.Thread(target=self._answer_all, name="bell", daemon=True).start()
+
+    def take_confirmed_kills(self) -> int:
+        """How many kills an operator has allowed for the next pass; asked for once each."""
+        confirmed, self._confirmed_kills = self._confirmed_kills, 0
+        return confirmed
 
     def close(self) -> None:
         """Stop listening and remove the socket."""
@@ -57,8 +63,23 @@ class Bell:
     def _answer(self, caller: socket.socket) -> None:
         try:
             caller.settimeout(CALLER_DEADLINE_SECONDS)
-            if caller.recv(16).startswith(b"wake"):
+            words = caller.recv(32).split()
+            if words[:1] == [b"wake"]:
+                if len(words) > 1 and words[1].isdigit():
+                    self._confirmed_kills = int(words[1])
                 self.rung.set()
                 caller.sendall(b"ok\n")
         except OSError as error:
             log_event(LOG, logging.DEBUG, "caller went away", error=error)
+
+
+def ring(spool_directory: Path, confirmed_kills: int = 0) -> bool:
+    """Wake the daemon for a pass that may kill so many; whether it answered."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(CALLER_DEADLINE_SECONDS)
+        try:
+            connection.connect(spool.socket_path(str(spool_directory)))
+            connection.sendall(b"wake %d\n" % confirmed_kills)
+            return connection.recv(16).startswith(b"ok")
+        except OSError:
+            return False

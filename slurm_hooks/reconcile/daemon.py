@@ -87,7 +87,7 @@ def serve(controller: assembly.Controller) -> None:
                 signals.reload.clear()
                 controller = _reloaded(controller)
             bell.rung.clear()
-            plan = _guarded_pass(controller.passes)
+            plan = _guarded_pass(controller.passes, bell.take_confirmed_kills())
             notify("WATCHDOG=1")
             delay = delay_after(plan, delay, controller.interval_seconds)
             _wait(controller.passes, bell, delay)
@@ -97,10 +97,10 @@ def serve(controller: assembly.Controller) -> None:
         bell.close()
 
 
-def _guarded_pass(passes: Passes) -> Plan:
+def _guarded_pass(passes: Passes, confirmed_kills: int) -> Plan:
     """One pass. A defect of ours costs the pass and is logged in full, not the daemon's life."""
     try:
-        return passes.run()
+        return passes.run(confirmed_kills)
     except Exception:
         LOG.exception("pass failed by a defect of slurm-hooks, please report it")
         return Plan()

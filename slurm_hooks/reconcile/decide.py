@@ -79,6 +79,7 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
         unsettled=_is_unsettled(world, memory, actions),
         steps={name: view.step for name, view in world.views.items()},
         held=tuple(held.values()),
+        kills_in_question=max((part.count for part in kills), default=0),
         unneeded=frozenset(action.subject for action in unneeded(scene)),
         suspended=suspended_nodes(slurm, memory.suspended),
     )

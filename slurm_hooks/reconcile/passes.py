@@ -146,6 +146,12 @@ class Passes:
         return self._memory.in_flight.keys() != before
 
     @property
+    def has_sightings(self) -> bool:
+        """Whether something was sighted that the next pass acts on if it sees it, too."""
+        memory = self._memory
+        return bool(memory.missing or memory.surplus or memory.unneeded)
+
+    @property
     def has_operations(self) -> bool:
         """Whether operations that we started are still on their way."""
         return bool(self._memory.in_flight)

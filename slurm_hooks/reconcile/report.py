@@ -12,7 +12,8 @@ from slurm_hooks.reconcile.node_table import Step
 
 def plan_as_text(plan: Plan) -> str:
     """One line an action and a notice, and a count of the nodes by step."""
-    lines = [f"would {_describe(action)}" for action in plan.actions]
+    lines = [f"would {describe(action)}" for action in plan.actions]
+    lines += [f"held back {describe(action)}" for action in plan.held]
     lines += [f"notice {notice.kind}: {notice.subject} {notice.detail}" for notice in plan.notices]
     steps = list(plan.steps.values())
     lines += [f"{steps.count(step)} nodes: {step.value}" for step in Step if step in steps]
@@ -20,13 +21,11 @@ def plan_as_text(plan: Plan) -> str:
 
 
 def plan_as_json(plan: Plan) -> str:
-    """The same as one JSON object: actions, notices, steps, unsettled."""
+    """The same as one JSON object: actions, held actions, notices, steps, unsettled."""
     return json.dumps(
         {
-            "actions": [
-                {"action": type(action).__name__, "text": _describe(action)}
-                for action in plan.actions
-            ],
+            "actions": [_as_object(action) for action in plan.actions],
+            "held": [_as_object(action) for action in plan.held],
             "notices": [dataclasses.asdict(notice) for notice in plan.notices],
             "steps": {node: step.name for node, step in plan.steps.items()},
             "unsettled": plan.unsettled,
@@ -35,7 +34,12 @@ def plan_as_json(plan: Plan) -> str:
     )
 
 
-def _describe(action: Action) -> str:
+def _as_object(action: Action) -> dict[str, str]:
+    return {"action": type(action).__name__, "text": describe(action)}
+
+
+def describe(action: Action) -> str:
+    """One line for an action."""
     match action:
         case UpdateNode():
             states = ", then ".join(action.updates)

@@ -1,0 +1,75 @@
+"""One pass by hand: propose, and after a person's word carry out what was proposed and no more.
+
+A fresh process has no sightings of its own, so it looks twice before it proposes what needs two.
+Between proposal and word time passes: what is carried out is decided anew, and of that only what
+was proposed. Whoever calls holds the right to run passes.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from slurm_hooks.compute.errors import ErrorKind
+from slurm_hooks.reconcile.actions import Action, Plan
+from slurm_hooks.reconcile.memory import Outcome
+from slurm_hooks.reconcile.passes import Passes
+
+SECOND_LOOK_SECONDS = 2.0
+
+
+class Fate(enum.StrEnum):
+    """What became of a proposed action."""
+
+    DONE = "done"
+    STARTED = "started"
+    REFUSED = "refused"
+    LEFT = "left alone, it is not as it was"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One proposed action and its fate; `why` is the answer of a refusal."""
+
+    action: Action
+    fate: Fate
+    why: str = ""
+
+
+def propose(
+    passes: Passes, *, force_kills: bool, pause: Callable[[float], None] = time.sleep
+) -> Plan:
+    """What a pass would do now. With `force_kills` it includes the kills that the cap holds."""
+    passes.watch()
+    if passes.has_sightings:
+        pause(SECOND_LOOK_SECONDS)
+    plan = passes.plan()
+    if force_kills and plan.held:
+        plan = passes.plan(plan.kills_in_question)
+    return plan
+
+
+def carry_out(passes: Passes, proposed: Plan) -> list[Result]:
+    """Decide anew and carry out what was proposed and still holds."""
+    fresh = passes.plan(len(proposed.actions))
+    wanted = {action.subject for action in proposed.actions}
+    actions = tuple(action for action in fresh.actions if action.subject in wanted)
+    outcomes = {
+        outcome.action.subject: outcome
+        for outcome in passes.carry_out(replace(fresh, actions=actions))
+    }
+    return [_result(action, outcomes.get(action.subject)) for action in proposed.actions]
+
+
+def _result(action: Action, outcome: Outcome | None) -> Result:
+    if outcome is None:
+        return Result(action, Fate.LEFT)
+    error = outcome.error
+    if error is None:
+        fate = Fate.STARTED if outcome.operation is not None else Fate.DONE
+        return Result(action, fate, outcome.note)
+    if error.kind is ErrorKind.GONE:
+        return Result(action, Fate.DONE, str(error))
+    return Result(action, Fate.REFUSED, str(error))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from slurm_hooks.compute.model import RequestState
 from slurm_hooks.reconcile.actions import (
@@ -45,6 +45,7 @@ from slurm_hooks.reconcile.scene import Scene
 from slurm_hooks.reconcile.views import NodeView
 from slurm_hooks.slurm.client import NodeUpdate
 
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _STARTS = frozenset({Intent.STARTING, Intent.ABANDONED})
 _NEVER_REGISTERED = frozenset({VmPhase.OVERDUE, VmPhase.BROKEN})
 
@@ -69,10 +70,11 @@ def plan_holds(scene: Scene) -> Iterator[Action]:
         record = read_record(view.node.comment) if view.node.comment else None
         if record is not None and pool.keeper is None:
             pool.keeper, pool.record = view, record
-    for pool_id, failure in _failures(scene):
+    for pool_id, failure in _failed_calls(scene):
         if pool_id in pools:
             pools[pool_id].failures.append(failure)
     for pool_id, pool in pools.items():
+        pool.failures += _failed_boots(pool.views, scene.now)
         yield from _plan_pool(scene, pool_id, pool)
 
 
@@ -98,7 +100,7 @@ def _next_record(
     """The record after this pass, and whether a hold begins with it."""
     record, policy = pool.record, scene.policy
     if record is not None and (
-        _has_succeeded(pool.views, record) or record.is_forgotten(policy, scene.now)
+        _latest_success(pool.views) > record.last_utc or record.is_forgotten(policy, scene.now)
     ):
         record = None
     if not new:
@@ -110,16 +112,17 @@ def _next_record(
     return with_hold(record, policy, scene.now), True
 
 
-def _has_succeeded(views: Iterable[NodeView], record: PoolRecord) -> bool:
-    """Whether a node runs on a VM that was made after the last failure."""
-    return any(
-        view.intent is Intent.REGISTERED
+def _latest_success(views: Iterable[NodeView]) -> datetime:
+    """When the youngest VM was made whose node has registered."""
+    made = (
+        view.vm.creation_time_utc
+        for view in views
+        if view.intent is Intent.REGISTERED
         and view.vm_phase is VmPhase.RUNNING
         and view.vm is not None
         and view.vm.creation_time_utc is not None
-        and view.vm.creation_time_utc > record.last_utc
-        for view in views
     )
+    return max(made, default=_NEVER)
 
 
 def _drains(
@@ -148,11 +151,10 @@ def _returns(views: Iterable[NodeView], now: datetime, *, succeeded: bool) -> It
             yield UpdateNode(view.node.name, (NodeUpdate.IDLE,), Expectation.HELD, None)
 
 
-def _failures(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:
-    """All failures that this pass sees, counted before or not, each with its pool."""
+def _failed_calls(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:
+    """Requests that failed or were refused, counted before or not, each with its pool."""
     yield from _failed_requests(scene)
     yield from _refusals(scene)
-    yield from _failed_boots(scene)
 
 
 def _failed_requests(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:
@@ -160,7 +162,8 @@ def _failed_requests(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:
         if marked.request.state is RequestState.FAILED:
             error = marked.request.error
             code, detail = (error.code, error.message) if error else ("UNKNOWN", "")
-            key = f"{reference.group.name}/{reference.name}"
+            made = marked.request.creation_time_utc
+            key = f"{reference.group.name}/{reference.name} of {made}"
             yield marked.mark.pool, PoolFailure(key, scene.now, code, detail)
 
 
@@ -171,15 +174,19 @@ def _refusals(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:
             yield failure.pool_id, PoolFailure(key, scene.now, failure.code, failure.message)
 
 
-def _failed_boots(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:
-    """VMs that never registered: those of one request count once, and from its making on, so
-    that one bad VM among many good ones of the same request is no failure of the pool."""
-    for view in scene.world.views.values():
+def _failed_boots(views: list[NodeView], now: datetime) -> list[PoolFailure]:
+    """VMs that never registered. Those of one request count once, and not at all where one that
+    is as young as the request has registered: a bad VM among many is no failure of the pool."""
+    failures = []
+    for view in views:
         if view.intent in _STARTS and view.vm_phase in _NEVER_REGISTERED and view.vm is not None:
             made, key = view.vm.creation_time_utc, f"boot {view.vm.instance_id}"
             if view.request is not None:
                 made = view.request.request.creation_time_utc
-                key = f"boot {view.request.request.reference.name}"
+                key = f"boot {view.request.request.reference.name} of {made}"
             detail = f"slurmd of {view.node.name} did not register"
-            failure = PoolFailure(key, made or scene.now, "NOT_REGISTERED", detail)
-            yield view.pool.pool_id, failure
+            failures.append((made or now, PoolFailure(key, now, "NOT_REGISTERED", detail)))
+    if not failures:
+        return []
+    success = _latest_success(views)
+    return list({failure.key: failure for made, failure in failures if made > success}.values())

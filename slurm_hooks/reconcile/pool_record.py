@@ -51,9 +51,13 @@ class PoolRecord:
         return self.until_utc is not None and now < self.until_utc
 
     def is_forgotten(self, policy: Policy, now: datetime) -> bool:
-        """Whether the last failure and the last hold are so long ago that they tell nothing."""
+        """Whether the last failure and the last hold are so long ago that they tell nothing.
+
+        Boots fail no more often than every boot timeout.
+        """
         quiet_since = max(self.last_utc, self.until_utc or self.last_utc)
-        return now - quiet_since > timedelta(seconds=policy.longest_hold_seconds)
+        kept_seconds = policy.longest_hold_seconds + policy.boot_timeout_seconds
+        return now - quiet_since > timedelta(seconds=kept_seconds)
 
 
 def with_failures(record: PoolRecord | None, failures: list[PoolFailure]) -> PoolRecord:

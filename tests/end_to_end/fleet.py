@@ -142,13 +142,13 @@ class Fleet(Lifecycle):
             finally:
                 process.terminate()
 
-    def shorten_slurmd_timeout(self, seconds: int) -> None:
-        """How long slurmctld bears the silence of a slurmd."""
+    def configure(self, line: str) -> None:
+        """Have slurmctld take another line of configuration; the last one of its kind counts."""
+        key = line.partition("=")[0]
         conf = self.box.layout.slurm_conf
-        text = conf.read_text(encoding="utf-8")
-        conf.write_text(
-            re.sub(r"SlurmdTimeout=\d+", f"SlurmdTimeout={seconds}", text), encoding="utf-8"
-        )
+        lines = conf.read_text(encoding="utf-8").splitlines()
+        kept = [other for other in lines if other.partition("=")[0] != key]
+        conf.write_text("\n".join([*kept, line, ""]), encoding="utf-8")
         self.slurm("scontrol", "reconfigure")
 
     def run_on(self, node: str, *command: str) -> str:

@@ -66,7 +66,7 @@ def test_dead_slurmd_on_a_living_vm_is_replaced_but_not_where_a_person_set_the_n
 ) -> None:
     fleet = start_fleet(2)
     fleet.wait_until_up(N0, N1)
-    fleet.shorten_slurmd_timeout(SLURMD_TIMEOUT_SECONDS)
+    fleet.configure(f"SlurmdTimeout={SLURMD_TIMEOUT_SECONDS}")
     vms = {node: fleet.vm_id(node) for node in (N0, N1)}
     fleet.update(N1, "down", "fan is loud")
     for node in (N0, N1):

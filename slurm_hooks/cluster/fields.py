@@ -19,6 +19,7 @@ MAXIMUM_RUN_DURATION_SECONDS = 604_800
 
 _DURATION = re.compile(r"([0-9]{1,10})s")
 _DIGITS = re.compile(r"[0-9]{1,18}")
+_SIGNAL = re.compile(r"[A-Z][A-Z0-9]{1,9}")
 _LABEL = re.compile(r"[a-z0-9_-]{0,63}")
 
 
@@ -69,6 +70,12 @@ def _provisioning_model(value: object) -> ProvisioningModel:
     return ProvisioningModel(value)
 
 
+def _signal(value: object) -> str:
+    if isinstance(value, str) and (not value or _SIGNAL.fullmatch(value)):
+        return value
+    raise refusal(f"{shown(value)} is no signal", "write a name such as USR1, or nothing for none")
+
+
 def _labels(value: object) -> dict[str, str]:
     remedy = "use lower-case letters, digits, _ and -, at most 63, keys from a letter"
     if not isinstance(value, dict):
@@ -85,5 +92,6 @@ Text = Annotated[str, StringConstraints(min_length=1)]
 Boolean = Annotated[bool, BeforeValidator(_boolean)]
 Integer = Annotated[int, BeforeValidator(_integer)]
 DurationSeconds = Annotated[int, BeforeValidator(parse_duration_seconds)]
+Signal = Annotated[str, BeforeValidator(_signal)]
 Model = Annotated[ProvisioningModel, BeforeValidator(_provisioning_model)]
 Labels = Annotated[dict[str, str], BeforeValidator(_labels)]

@@ -16,8 +16,9 @@ class Policy:
     """How long a VM may run before slurmd registers; then it is replaced."""
     end_of_life_notice_seconds: int = 600
     """How long before the end of its node a job is signalled."""
-    end_of_life_signal: str = "USR1"
-    """The signal that it gets; empty for none."""
+    end_of_life_signal: str = "URG"
+    """The signal that it gets; empty for none. URG does nothing to a program that does not ask for
+    it; one like USR1 ends it, and then its job fails instead of being queued again."""
     hold_after_failures: int = 3
     """Failed requests or boots of a pool in a row after which the pool is held."""
     hold_seconds: int = 300

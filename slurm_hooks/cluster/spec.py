@@ -12,7 +12,15 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from slurm_hooks.cluster.fields import Boolean, DurationSeconds, Integer, Labels, Model, Text
+from slurm_hooks.cluster.fields import (
+    Boolean,
+    DurationSeconds,
+    Integer,
+    Labels,
+    Model,
+    Signal,
+    Text,
+)
 from slurm_hooks.cluster.policy import Policy
 
 
@@ -74,7 +82,7 @@ class ExtensionSpec(Spec):
 
     boot_timeout_seconds: Integer = _DEFAULTS.boot_timeout_seconds
     end_of_life_notice_seconds: Integer = _DEFAULTS.end_of_life_notice_seconds
-    end_of_life_signal: str = _DEFAULTS.end_of_life_signal
+    end_of_life_signal: Signal = _DEFAULTS.end_of_life_signal
     hold_after_failures: Integer = _DEFAULTS.hold_after_failures
     hold_seconds: Integer = _DEFAULTS.hold_seconds
     longest_hold_seconds: Integer = _DEFAULTS.longest_hold_seconds

@@ -67,7 +67,14 @@ class SlurmMachine:
         state = NodeState(base, frozenset(flags))
         self.nodes[name] = replace(self.nodes[name], state=state, reason=reason)
 
-    def queue(self, partition: str = "batch", user: str = "user1", batch: bool = True) -> int:
+    def queue(
+        self,
+        partition: str = "batch",
+        user: str = "user1",
+        batch: bool = True,
+        time_limit_seconds: int | None = 3600,
+        node_count: int = 1,
+    ) -> int:
         """A pending job without nodes; its id."""
         self._last_job_id += 1
         job = Job(
@@ -79,6 +86,8 @@ class SlurmMachine:
             requeue=batch,
             batch=batch,
             priority=1,
+            time_limit_seconds=time_limit_seconds,
+            node_count=node_count,
         )
         self.jobs[job.job_id] = job
         return job.job_id
@@ -90,9 +99,10 @@ class SlurmMachine:
         user: str = "user1",
         batch: bool = True,
         wake: bool = True,
+        time_limit_seconds: int | None = 3600,
     ) -> int:
         """A job that gets these nodes at once and, if `wake`, has them resumed; its id."""
-        job_id = self.queue(partition, user, batch)
+        job_id = self.queue(partition, user, batch, time_limit_seconds, len(names))
         self.allocate(job_id, names, wake)
         return job_id
 

@@ -30,6 +30,11 @@ POOL = "node_pools[1]"
         ({"name": "x"}, "name", "no cluster name"),
         ({"network__network": "Net"}, "network.network", "no network"),
         ({"network__subnetwork": "a/b"}, "network.subnetwork", "no subnetwork"),
+        (
+            {"slurm_hooks": {"end_of_life_signal": "9; reboot"}},
+            "slurm_hooks.end_of_life_signal",
+            "no signal",
+        ),
     ],
 )
 def test_wrong_field_is_named(changes: dict[str, object], path: str, problem: str) -> None:

@@ -16,7 +16,7 @@ from slurm_hooks.cli.mistakes import printable, refuse
 if TYPE_CHECKING:
     from slurm_hooks.reconcile.actions import Plan
     from slurm_hooks.reconcile.assembly import Controller
-    from slurm_hooks.reconcile.by_hand import Result
+    from slurm_hooks.reconcile.by_hand import Proposal, Result
 
 EXIT_NOT_DONE = 1
 SETTINGS_REMEDY = "see slurm-hooks sync --help; the command runs as the Slurm user"
@@ -64,7 +64,7 @@ def sync(
     with _mistakes_told():
         controller = _assembled(settings_file, quiet=dry_run)
         if dry_run:
-            raise typer.Exit(_show(_proposal(controller, force_kills), as_json))
+            raise typer.Exit(_show(_proposal(controller, force_kills).plan, as_json))
         try:
             with sole_runner(controller.spool_directory):
                 status = _by_hand(controller, force_kills, yes, as_json)
@@ -98,7 +98,7 @@ def _assembled(settings_file: str, *, quiet: bool) -> Controller:
     return assembly.assemble(path)
 
 
-def _proposal(controller: Controller, force_kills: bool) -> Plan:
+def _proposal(controller: Controller, force_kills: bool) -> Proposal:
     from slurm_hooks.reconcile.by_hand import propose
 
     return propose(controller.passes, force_kills=force_kills)
@@ -112,14 +112,15 @@ def _by_hand(controller: Controller, force_kills: bool, yes: bool, as_json: bool
             "the slurmctld of this host is not in charge, or none answers",
             "run it where `scontrol ping` says that slurmctld is UP first",
         )
-    plan = _proposal(controller, force_kills)
+    proposal = _proposal(controller, force_kills)
+    plan = proposal.plan
     if not as_json or not plan.actions:
         shown = _show(plan, as_json)
         if not plan.actions:
             return shown
     if not yes and not typer.confirm("Carry this out?"):
         return EXIT_NOT_DONE
-    results = carry_out(controller.passes, plan)
+    results = carry_out(controller.passes, proposal)
     _show_results(results, as_json)
     return EXIT_NOT_DONE if _is_trouble(plan) or _is_refused(results) else 0
 
@@ -130,7 +131,7 @@ def _beside_a_daemon(controller: Controller, force_kills: bool, yes: bool, as_js
 
     confirmed = 0
     if force_kills:
-        plan = _proposal(controller, force_kills=False)
+        plan = _proposal(controller, force_kills=False).plan
         confirmed = plan.kills_in_question
         if not as_json:
             _show(plan, as_json)

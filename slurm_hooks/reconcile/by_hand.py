@@ -38,22 +38,32 @@ class Result:
     why: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A plan for a person to confirm; with it go so many kills beyond the cap."""
+
+    plan: Plan
+    confirmed_kills: int = 0
+
+
 def propose(
     passes: Passes, *, force_kills: bool, pause: Callable[[float], None] = time.sleep
-) -> Plan:
+) -> Proposal:
     """What a pass would do now. With `force_kills` it includes the kills that the cap holds."""
-    passes.watch()
+    plan = passes.watch()
     if passes.has_sightings:
         pause(SECOND_LOOK_SECONDS)
-    plan = passes.plan()
+        plan = passes.plan()
     if force_kills and plan.held:
-        plan = passes.plan(plan.kills_in_question)
-    return plan
+        confirmed = plan.kills_in_question
+        return Proposal(passes.plan(confirmed), confirmed)
+    return Proposal(plan)
 
 
-def carry_out(passes: Passes, proposed: Plan) -> list[Result]:
+def carry_out(passes: Passes, proposal: Proposal) -> list[Result]:
     """Decide anew and carry out what was proposed and still holds."""
-    fresh = passes.plan(len(proposed.actions))
+    proposed = proposal.plan
+    fresh = passes.plan(proposal.confirmed_kills)
     wanted = {action.subject for action in proposed.actions}
     actions = tuple(action for action in fresh.actions if action.subject in wanted)
     outcomes = {

@@ -8,6 +8,7 @@ A node is static if its index is below its pool's min_node_count, else dynamic.
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -35,6 +36,7 @@ class NodeName:
         return f"{self.cluster}-{self.pool}-{self.index}"
 
 
+@functools.lru_cache(maxsize=65_536)
 def parse_node_name(name: str) -> NodeName | None:
     """Split a node name; None when it does not have the form CLUSTER-POOL-INDEX."""
     cluster, hyphen, rest = name.partition("-")

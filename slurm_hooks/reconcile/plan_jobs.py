@@ -37,7 +37,25 @@ _KINDS = {
 }
 
 
+MOST_TOLD_A_PASS = 100
+"""Each comment is a command of its own; those of a thousand jobs must not hold up a pass."""
+
+
 def tell_jobs(scene: Scene, requests: RequestPlan) -> Iterator[TellJob]:
+    """The comments that have to change, as many as a pass can write.
+
+    Failures are told at once and always: their jobs may be gone from their nodes a moment later.
+    """
+    others = 0
+    for tell in _due(scene, requests):
+        if tell.status is None or tell.status.kind is not WaitKind.FAILED:
+            others += 1
+            if others > MOST_TOLD_A_PASS:
+                continue
+        yield tell
+
+
+def _due(scene: Scene, requests: RequestPlan) -> Iterator[TellJob]:
     """The comments that have to change. A person's comment is left as it is."""
     waiting = _views_by_owner(scene.world)
     waits = usual_waits(scene.world.requests.values(), scene.compute.instances) if waiting else {}

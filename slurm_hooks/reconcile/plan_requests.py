@@ -38,8 +38,6 @@ from slurm_hooks.reconcile.rooms import Rooms
 from slurm_hooks.reconcile.scene import Scene
 from slurm_hooks.reconcile.snapshot import Failure
 from slurm_hooks.reconcile.specifications import (
-    pool_scope,
-    region_of,
     request_of,
     request_stem,
     run_duration_of,
@@ -82,10 +80,10 @@ def plan_requests(scene: Scene) -> RequestPlan:
     planning = _Planning(scene)
     for overdue in overdue_requests(scene):
         planning.give_up(overdue)
-    gangs = ready_gangs(scene.world, scene.memory)
-    for gang, parts in [(gang, planning.not_on_their_way(gang)) for gang in gangs]:
-        if parts:
-            planning.ask(Gang(gang.job, parts))
+    gangs = [planning.not_on_its_way(gang) for gang in ready_gangs(scene.world, scene.memory)]
+    for gang in gangs:
+        if gang.parts:
+            planning.ask(gang)
     return RequestPlan(tuple(planning.actions.values()), planning.waits)
 
 
@@ -110,23 +108,24 @@ class _Planning:
         self.actions: dict[str, Action] = {}
         self.waits: dict[str, Wait] = {}
 
-    def not_on_their_way(self, gang: Gang) -> tuple[Part, ...]:
+    def not_on_its_way(self, gang: Gang) -> Gang:
         """The parts whose requests are not being made already; room is kept for the others."""
-        if not self._scene.memory.in_flight:
-            return gang.parts
-        return tuple(part for part in gang.parts if not self._is_on_its_way(gang, part))
+        if not self._tried_stems:
+            return gang
+        parts = tuple(part for part in gang.parts if not self._is_on_its_way(gang, part))
+        return Gang(gang.job, parts)
 
     def ask(self, gang: Gang) -> None:
         """Plan the next actions for a gang."""
-        needed = Counter(region_of(pool_scope(part.pool)) for part in gang.parts)
-        if any(self._places.is_closed(region) for region in needed):
+        regions = [part.pool.region for part in gang.parts]
+        if any(self._places.is_closed(region) for region in regions):
             self._wait_for_place(gang)
             return
         asks = self._asks(gang)
         refused = self._refused(asks)
         if refused is not None:
             self._settle_refused(gang, asks, *refused)
-        elif not self._places.take(needed, for_job=gang.job is not None):
+        elif not self._places.take(Counter(regions), for_job=gang.job is not None):
             self._release(asks)
             self._wait_for_place(gang)
         else:
@@ -206,7 +205,7 @@ class _Planning:
         if failure.reaction is Reaction.FAIL_START:
             self._fail(gang.views, Wait(WaitKind.FAILED, failure.code, failure.message))
         elif self._exists(refused.group):
-            self._places.close(region_of(refused.group.reference.scope), failure)
+            self._places.close(refused.part.pool.region, failure)
             self._wait_for_place(gang)
         else:
             self._note(gang.views, Wait(WaitKind.GROUP, failure.code))
@@ -219,7 +218,7 @@ class _Planning:
 
     def _wait_for_place(self, gang: Gang) -> None:
         for part in gang.parts:
-            refusal = self._places.refusal(region_of(pool_scope(part.pool)))
+            refusal = self._places.refusal(part.pool.region)
             code = refusal.code if refusal else ""
             self._note(part.views, Wait(WaitKind.PLACE, code))
 

@@ -29,6 +29,7 @@ from slurm_hooks.reconcile.comments import job_comment
 from slurm_hooks.reconcile.decide import decide
 from slurm_hooks.reconcile.failure_table import Occasion
 from slurm_hooks.reconcile.places import KEPT_FOR_JOBS, MOST_ACTIVE_REQUESTS
+from slurm_hooks.reconcile.plan_jobs import MOST_TOLD_A_PASS
 from slurm_hooks.reconcile.snapshot import Failure, Memory
 from slurm_hooks.reconcile.specifications import with_ordinal
 from slurm_hooks.slurm.model import BaseState, Job, Node, NodeFlag
@@ -266,6 +267,18 @@ def test_part_that_can_never_be_asked_for_fails_the_whole_job() -> None:
     assert with_groups(broken, 0, 0) == []
     updates = [a for a in plan_with_groups(broken, 0, 0).actions if isinstance(a, UpdateNode)]
     assert [u.node for u in updates] == members
+
+
+def test_pass_tells_a_bounded_number_of_jobs_and_every_failure() -> None:
+    jobs = [job(number + 1, name) for number, name in enumerate(names(150))]
+    of = world(jobs)
+    assert len(of.actions(TellJob)) == MOST_TOLD_A_PASS
+
+    of.requests = [
+        request(f"r{j.job_id}", *j.nodes, state=RequestState.FAILED, job_id=j.job_id, error="X")
+        for j in jobs
+    ]
+    assert len(of.actions(TellJob)) == len(jobs)
 
 
 def test_task_with_the_id_of_its_array_is_told_alone() -> None:

@@ -105,7 +105,7 @@ class Fleet(Lifecycle):
         """Wait until the daemon has run so many more passes to their ends."""
         before = self.passes()
         self.box.wait_until(
-            f"{count} more passes", lambda: self.passes() >= before + count, 10 * count
+            f"{count} more passes", lambda: self.passes() >= before + count, 30 + 10 * count
         )
 
     def let_go(self) -> None:
@@ -114,7 +114,7 @@ class Fleet(Lifecycle):
 
     def passes(self) -> int:
         """How many passes the daemon has run."""
-        return len(self.log_lines(r"msg=pass |\bpass nodes="))
+        return len(self.log_lines(r"\bpass nodes="))
 
     def log_lines(self, pattern: str) -> list[str]:
         """Lines of our log with a match of the pattern."""

@@ -89,6 +89,11 @@ class FakeCompute:
         """The next call that starts an operation does nothing, and its operation fails."""
         self._operation_errors.append(OperationError(ErrorDetail(code), http_status))
 
+    def forget_faults(self) -> None:
+        """No error that waits for its call comes any more."""
+        self._errors.clear()
+        self._operation_errors.clear()
+
     def calls_of(self, method: str) -> list[Call]:
         """The entries of the call log for one method."""
         return [call for call in self.calls if call.method == method]

@@ -71,7 +71,7 @@ class FakeSlurm(SlurmMachine):
         super().__init__(idle_on_node_suspend=idle_on_node_suspend)
         self._reactions = _REACTIONS[max(known for known in _REACTIONS if known <= version)]
         self.calls: list[Call] = []
-        self._failures: list[SlurmError] = []
+        self.failures: list[SlurmError] = []
         if names:
             self.add_nodes(names, partition)
 
@@ -150,7 +150,7 @@ class FakeSlurm(SlurmMachine):
 
     def fail_next(self, error: SlurmError) -> None:
         """The next call of the client raises this; several wait in line."""
-        self._failures.append(error)
+        self.failures.append(error)
 
     def _request(self, name: str, update: NodeUpdate) -> None:
         reactions = {
@@ -247,5 +247,5 @@ class FakeSlurm(SlurmMachine):
 
     def _log(self, call: Call) -> None:
         self.calls.append(call)
-        if self._failures:
-            raise self._failures.pop(0)
+        if self.failures:
+            raise self.failures.pop(0)

@@ -20,6 +20,7 @@ from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.model import RequestReference
 from slurm_hooks.programs import spool
 from slurm_hooks.reconcile.actions import Plan
+from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import JobState, NodeFlag
 from tests.fakes.compute import FakeCompute
 from tests.fakes.slurm import FakeSlurm
@@ -109,7 +110,7 @@ class Life(Scenario):
         self.slurm.slept(
             [n for n, node in self.slurm.nodes.items() if node.state.has(NodeFlag.POWERING_DOWN)]
         )
-        plan = self._pass()
+        plan = self.one_pass()
         self.live()
         return plan
 
@@ -142,6 +143,14 @@ class Life(Scenario):
                 self._write_call(call.names)
         self._delivered = len(self.slurm.program_calls)
 
+    def person_updates(self, name: str, update: NodeUpdate, reason: str) -> None:
+        """A person changes a node, whatever bad luck waits for the controller's next call."""
+        failures, self.slurm.failures = self.slurm.failures, []
+        try:
+            self.slurm.update_nodes([name], update, reason)
+        finally:
+            self.slurm.failures = failures
+
     def end_state(self) -> tuple[object, ...]:
         """All that must be the same at the end, however often the controller died: nodes, jobs,
         the VMs that there are and the requests that there ever were, without their names."""
@@ -149,7 +158,8 @@ class Life(Scenario):
         waiting = sorted(r.instances for r in self.requests() if r.state.is_active)
         return nodes, jobs, vms, waiting, sorted(self.asked_for.values())
 
-    def _pass(self) -> Plan | None:
+    def one_pass(self) -> Plan | None:
+        """One pass; None if the controller died, and a new one is there."""
         try:
             return self.run()
         except Death:

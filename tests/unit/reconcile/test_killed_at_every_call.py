@@ -114,14 +114,20 @@ def end_of(story: Callable[[Life], None], life: Life) -> tuple[object, ...]:
     return life.end_state()
 
 
+WAYS_TO_DIE = [
+    pytest.param(True, True, id="after the call"),
+    pytest.param(True, False, id="after the call that is over at once", marks=pytest.mark.slow),
+    pytest.param(False, True, id="before the call", marks=pytest.mark.slow),
+    pytest.param(False, False, id="before the call that is over at once", marks=pytest.mark.slow),
+]
+
 every_story = pytest.mark.parametrize(
     ("story", "min_node_count"), STORIES, ids=[story.__name__ for story, _ in STORIES]
 )
 
 
 @every_story
-@pytest.mark.parametrize("operations_take_time", [False, True], ids=["at once", "later"])
-@pytest.mark.parametrize("after_the_call", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(("after_the_call", "operations_take_time"), WAYS_TO_DIE)
 def test_death_at_any_call_leads_to_the_same_end(
     tmp_path: Path,
     story: Callable[[Life], None],

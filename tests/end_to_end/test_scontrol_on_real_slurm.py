@@ -148,6 +148,30 @@ def test_odd_reason_comes_back_whole_and_idle_takes_the_node_back(
     assert not node(client, name).state.has(NodeFlag.DRAIN, NodeFlag.NOT_RESPONDING)
 
 
+def test_node_drained_on_its_way_off_stays_drained_and_comment_and_job_follow(
+    client: ScontrolClient, cluster: PrivateSlurm
+) -> None:
+    name = cluster.node_names[3]
+    client.set_node_comment(name, ODD_TEXT)
+    client.update_nodes([name], NodeUpdate.POWER_UP)
+    wait_for_flag(client, name, NodeFlag.POWERING_UP)
+    client.update_nodes([name], NodeUpdate.POWER_DOWN_FORCE)
+    wait_for_flag(client, name, NodeFlag.POWERING_DOWN)
+    client.update_nodes([name], NodeUpdate.DRAIN, "slurm-hooks: pool held")
+    wait_for_flag(client, name, NodeFlag.POWERED_DOWN)
+    held = node(client, name)
+    assert held.state.has(NodeFlag.DRAIN)
+    assert (held.comment, held.reason) == (ODD_TEXT, "slurm-hooks: pool held")
+    job_id = cluster.submit("-w", name)
+    client.update_nodes([name], NodeUpdate.IDLE)
+    wait_for_flag(client, name, NodeFlag.POWERING_UP)
+    cluster.command("scancel", str(job_id))
+    client.update_nodes([name], NodeUpdate.POWER_DOWN_FORCE)
+    wait_for_flag(client, name, NodeFlag.POWERED_DOWN)
+    client.set_node_comment(name, "")
+    assert node(client, name).comment == ""
+
+
 def test_reservation_is_read_in_utc(client: ScontrolClient, cluster: PrivateSlurm) -> None:
     before = datetime.now(UTC)
     answer = cluster.command(

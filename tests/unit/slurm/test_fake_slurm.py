@@ -171,6 +171,16 @@ def test_snapshot_does_not_change_with_the_cluster(slurm: FakeSlurm) -> None:
     assert slurm.jobs[job_id].admin_comment == "waiting"
 
 
+def test_node_comment_is_kept_until_it_is_cleared(slurm: FakeSlurm) -> None:
+    slurm.set_node_comment("c-0", "rack 7")
+    slurm.submit(["c-0"])
+    assert slurm.nodes["c-0"].comment == "rack 7"
+    slurm.set_node_comment("c-0", "")
+    assert slurm.nodes["c-0"].comment == ""
+    with pytest.raises(SlurmRefused):
+        slurm.set_node_comment("nope", "x")
+
+
 def test_idle_on_a_node_with_a_job_is_refused(slurm: FakeSlurm) -> None:
     slurm.submit(["c-0"])
     with pytest.raises(SlurmRefused):

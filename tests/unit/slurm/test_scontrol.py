@@ -254,6 +254,15 @@ def test_admin_comment_is_one_argument_of_one_line() -> None:
     )
 
 
+def test_node_comment_is_one_argument_of_one_line_for_a_checked_name() -> None:
+    runner = slurm_22_05()
+    client(runner).set_node_comment("c-0", "pool failed\n2 times state=DOWN")
+    words = ("scontrol", "update", "nodename=c-0", "comment=pool failed 2 times state=DOWN")
+    assert runner.ran[0].arguments == words
+    with pytest.raises(SlurmRefused):
+        client(runner).set_node_comment("c-0 state=DOWN", "x")
+
+
 @pytest.mark.parametrize("part", ["_3", "+0", ""])
 def test_one_task_or_component_is_addressed_alone(part: str) -> None:
     runner = slurm_22_05()

@@ -76,7 +76,7 @@ class NodePool:
     run_duration_follows_job: bool = False
     """A job's VMs live as long as its time limit and a margin, where it has one."""
     compact_placement: bool = False
-    """A job's VMs stand close together: it gets a group of its own."""
+    """A job's VMs stand close together: it gets groups of its own, each with its own place."""
     capacity_wait_limit_seconds: int | None = None
     """How long a request may wait for capacity before it is given up; None is without limit."""
 

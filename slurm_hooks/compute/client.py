@@ -23,6 +23,7 @@ from slurm_hooks.compute.model import (
     Scope,
     Template,
     TemplateSpecification,
+    WorkloadPolicySpecification,
 )
 
 
@@ -55,6 +56,11 @@ class ComputeClient(Protocol):
 
     def delete_template(self, scope: Scope, name: str, request_id: str) -> Operation:
         """Start the deletion of an instance template."""
+
+    def insert_workload_policy(
+        self, specification: WorkloadPolicySpecification, request_id: str
+    ) -> Operation:
+        """Start the creation of a resource policy for compact placement."""
 
     def insert_group(self, specification: GroupSpecification, request_id: str) -> Operation:
         """Start the creation of a managed instance group."""

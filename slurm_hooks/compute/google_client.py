@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from slurm_hooks.compute import groups, instances, operations, resize_requests, templates
+from slurm_hooks.compute import (
+    groups,
+    instances,
+    operations,
+    resize_requests,
+    resource_policies,
+    templates,
+)
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.instance_list import read_instances
 from slurm_hooks.compute.model import (
@@ -26,6 +33,7 @@ from slurm_hooks.compute.model import (
     ScopeKind,
     Template,
     TemplateSpecification,
+    WorkloadPolicySpecification,
 )
 from slurm_hooks.compute.names import location, require_name
 from slurm_hooks.compute.ownership import is_ours
@@ -148,6 +156,15 @@ class GoogleComputeClient:
         fields = {"instance_template": require_name(name)}
         service = templates.SERVICES[scope.kind]
         return self._start(service, "delete", scope, fields, request_id)
+
+    def insert_workload_policy(
+        self, specification: WorkloadPolicySpecification, request_id: str
+    ) -> Operation:
+        """See ComputeClient."""
+        body = resource_policies.workload_policy_body(specification)
+        fields = {"resource_policy_resource": body}
+        service, scope = resource_policies.SERVICE, specification.scope
+        return self._start(service, "insert", scope, fields, request_id)
 
     def insert_group(self, specification: GroupSpecification, request_id: str) -> Operation:
         """See ComputeClient."""

@@ -36,6 +36,10 @@ def group_body(specification: GroupSpecification, project: str) -> dict[str, Any
         "instance_lifecycle_policy": {"default_action_on_failure": "DO_NOTHING"},
         "update_policy": {"type_": "OPPORTUNISTIC", "minimal_action": "REPLACE"},
     }
+    if specification.workload_policy:
+        policy = specification.workload_policy
+        link = f"projects/{project}/{policy.scope}/resourcePolicies/{require_name(policy.name)}"
+        body["resource_policies"] = {"workload_policy": link}
     if specification.reference.scope.kind is ScopeKind.REGION:
         body["distribution_policy"] = _distribution(specification.zones)
         body["update_policy"]["instance_redistribution_type"] = "NONE"

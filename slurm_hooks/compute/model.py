@@ -29,6 +29,11 @@ class Scope:
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}" if self.name else str(self.kind)
 
+    @property
+    def region(self) -> str:
+        """The region itself, or the one that a zone lies in (`us-east1-b`: `us-east1`)."""
+        return self.name.rpartition("-")[0] if self.kind is ScopeKind.ZONE else self.name
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorDetail:
@@ -199,17 +204,28 @@ class TemplateSpecification:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkloadPolicySpecification:
+    """What a resource policy that puts the VMs of a group close together must say."""
+
+    scope: Scope
+    name: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
 class GroupSpecification:
     """What a managed instance group for resize requests must say. Its size starts at 0.
 
     `template` is the name of a global template, or `regions/R/instanceTemplates/T`. `zones` is
-    only read for a regional group (ANY_SINGLE_ZONE).
+    only read for a regional group (ANY_SINGLE_ZONE). With a `workload_policy`, which must exist
+    in its region, the group's VMs stand close together.
     """
 
     reference: GroupReference
     template: str
     description: str
     zones: tuple[str, ...] = ()
+    workload_policy: WorkloadPolicySpecification | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
+from slurm_hooks.compute.model import WorkloadPolicySpecification
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.act_deletions import Deletions, attempt_of, failed, started
@@ -43,7 +44,6 @@ from slurm_hooks.reconcile.expectations import still_holds
 from slurm_hooks.reconcile.memory import Outcome
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory
-from slurm_hooks.reconcile.specifications import region_of
 from slurm_hooks.slurm.client import SlurmClient, SlurmError, SlurmRefused
 
 LOG = logging.getLogger("slurm-hooksd")
@@ -125,7 +125,7 @@ class Actor:
         full_regions: set[str] = set()
         for action in actions:
             if isinstance(action, InsertRequest):
-                region = region_of(action.request.reference.group.scope)
+                region = action.request.reference.group.scope.region
                 if region in full_regions:
                     continue
                 outcome = self._start(action, memory)
@@ -159,12 +159,26 @@ class Actor:
                 )
 
     def _insert_group(self, action: InsertGroup, request_id: str) -> Outcome:
-        """The template first, in a pass of its own: the group can only name one that exists."""
+        """What the group names first, each in a pass of its own: it must exist by then."""
         try:
             operation = self._compute.insert_template(
                 action.template_scope, action.template, f"{request_id} template"
             )
             return Outcome(action, operation=operation, note="template")
+        except ComputeError as error:
+            if error.kind is not ErrorKind.CONFLICT:
+                return failed(action, error)
+        policy = action.group.workload_policy
+        if policy is not None:
+            return self._insert_placed_group(action, policy, request_id)
+        return started(action, lambda: self._compute.insert_group(action.group, request_id))
+
+    def _insert_placed_group(
+        self, action: InsertGroup, policy: WorkloadPolicySpecification, request_id: str
+    ) -> Outcome:
+        try:
+            operation = self._compute.insert_workload_policy(policy, f"{request_id} policy")
+            return Outcome(action, operation=operation, note="workload policy")
         except ComputeError as error:
             if error.kind is not ErrorKind.CONFLICT:
                 return failed(action, error)

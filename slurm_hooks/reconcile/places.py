@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from slurm_hooks.compute.model import Operation, RequestReference, ResizeRequest
 from slurm_hooks.reconcile.actions import INSERT_REQUEST, subject_of_insertion
 from slurm_hooks.reconcile.snapshot import Failure
-from slurm_hooks.reconcile.specifications import region_of
 
 MOST_ACTIVE_REQUESTS = 100
 """Active resize requests of a project in a region: the default of Compute Engine's quota
@@ -65,8 +64,8 @@ def _regions(
     """The region of each active request, and of each one that is on its way and not listed yet."""
     for reference, request in requests.items():
         if request.state.is_active:
-            yield region_of(reference.group.scope)
+            yield reference.group.scope.region
     listed = {subject_of_insertion(reference) for reference in requests}
     for subject, operation in in_flight.items():
         if subject.startswith(INSERT_REQUEST) and subject not in listed:
-            yield region_of(operation.scope)
+            yield operation.scope.region

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from slurm_hooks.compute.model import Group, GroupReference, Instance
-from slurm_hooks.compute.ownership import decode, is_ours
+from slurm_hooks.compute.ownership import Mark, decode, is_ours
 from slurm_hooks.reconcile.actions import Action, DeleteGroup, DeleteInstance, DeleteTemplate
 from slurm_hooks.reconcile.phases import VmPhase, vm_phase_of
 from slurm_hooks.reconcile.scene import Scene
@@ -84,8 +84,16 @@ def _is_outdated(group: Group, scene: Scene, present: frozenset[tuple[str, str]]
         mark is not None
         and mark.cluster == scene.cluster.cluster_id
         and mark.generation != ""
-        and (mark.pool, mark.generation) not in present
+        and ((mark.pool, mark.generation) not in present or _is_of_ended_job(mark, scene))
     )
+
+
+def _is_of_ended_job(mark: Mark, scene: Scene) -> bool:
+    """Whether a group was made for one start of a job, and the job has left that start."""
+    job = scene.slurm.jobs.get(mark.job_id) if mark.job_id is not None else None
+    if mark.job_id is None or (job is None and scene.slurm.unreadable):
+        return False
+    return job is None or not job.is_active or job.restarts != mark.restarts
 
 
 def _present_generations(scene: Scene) -> frozenset[tuple[str, str]]:

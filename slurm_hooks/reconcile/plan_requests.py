@@ -160,9 +160,9 @@ class _Planning:
         would be asked for twice.
         """
         tried = self._tried(gang, part)
-        groups = self._rooms.groups(part.pool)
+        groups = self._rooms.groups(part.pool, gang.job)
         known = next((g for g in groups if tried and g.reference == tried.group), None)
-        group = known or self._rooms.choose(part.pool, len(part.views))
+        group = known or self._rooms.choose(part.pool, gang.job, len(part.views))
         return _Ask(part, group, self._reference(group.reference, gang, part))
 
     def _tried(self, gang: Gang, part: Part) -> RequestReference | None:
@@ -170,7 +170,7 @@ class _Planning:
         if request_stem(part.nodes, gang.job) not in self._tried_stems:
             return None
         memory = self._scene.memory
-        for group in self._rooms.groups(part.pool):
+        for group in self._rooms.groups(part.pool, gang.job):
             reference = self._reference(group.reference, gang, part)
             subject = subject_of_insertion(reference)
             if subject in memory.in_flight or subject in memory.failures:

@@ -21,6 +21,7 @@ from slurm_hooks.compute.model import (
     Scope,
     ScopeKind,
     TemplateSpecification,
+    WorkloadPolicySpecification,
 )
 from slurm_hooks.compute.ownership import Mark, encode, hash_of_nodes, labels_of
 from slurm_hooks.slurm.model import Job
@@ -28,7 +29,9 @@ from slurm_hooks.slurm.model import Job
 GENERATION_LENGTH = 8
 NODES_HASH_LENGTH = 6
 LONGEST_POOL_PART = 50
-"""Of a name that ends with a generation and an ordinal; Compute Engine takes 63 characters."""
+LONGEST_POOL_PART_WITH_JOB = 32
+"""Of a name that ends with a generation and an ordinal, or also with a job and its restarts;
+Compute Engine takes 63 characters."""
 SHORTEST_RUN_SECONDS = 600
 """The least that Compute Engine takes as a request's run duration."""
 
@@ -61,7 +64,7 @@ def template_of(cluster: Cluster, pool: NodePool) -> TemplateSpecification:
         metadata=metadata,
     )
     generation = _digest(repr(dataclasses.astuple(unnamed)), GENERATION_LENGTH)
-    stem = f"{cluster.cluster_id}-{pool.pool_id}"[:LONGEST_POOL_PART].rstrip("-")
+    stem = _pool_part(cluster, pool, LONGEST_POOL_PART)
     return dataclasses.replace(unnamed, name=f"{stem}-{generation}")
 
 
@@ -84,17 +87,38 @@ def group_of(cluster: Cluster, pool: NodePool) -> GroupSpecification:
     )
 
 
+def group_of_job(cluster: Cluster, pool: NodePool, job: Job) -> GroupSpecification:
+    """The first group of one start of a job whose VMs stand close together: its own, since
+    Compute Engine places the VMs of a group."""
+    present = group_of(cluster, pool)
+    generation = present.template.rpartition("-")[2]
+    stem = _pool_part(cluster, pool, LONGEST_POOL_PART_WITH_JOB)
+    name = f"{stem}-{generation}-j{job.job_id}-{job.restarts}"
+    mark = Mark(
+        cluster.cluster_id,
+        pool.pool_id,
+        generation=generation,
+        job_id=job.job_id,
+        restarts=job.restarts,
+    )
+    return dataclasses.replace(
+        present,
+        reference=GroupReference(present.reference.scope, name),
+        description=encode(mark),
+        workload_policy=WorkloadPolicySpecification(
+            Scope(ScopeKind.REGION, pool.region),
+            f"{_pool_part(cluster, pool, LONGEST_POOL_PART)}-compact",
+            encode(Mark(cluster.cluster_id, pool.pool_id)),
+        ),
+    )
+
+
 def with_ordinal(first: GroupSpecification, ordinal: int) -> GroupSpecification:
     """The second, third... group of the generation of a pool's first one: `GROUP-2`."""
     if ordinal == 1:
         return first
     reference = GroupReference(first.reference.scope, f"{first.reference.name}-{ordinal}")
     return dataclasses.replace(first, reference=reference)
-
-
-def region_of(scope: Scope) -> str:
-    """The region of a regional scope, or the one that a zone lies in (`us-east1-b`: `us-east1`)."""
-    return scope.name.rpartition("-")[0] if scope.kind is ScopeKind.ZONE else scope.name
 
 
 def request_stem(nodes: Sequence[str], job: Job | None) -> str:
@@ -147,6 +171,12 @@ def run_duration_of(pool: NodePool, jobs: Iterable[Job], margin_seconds: int) ->
 def is_served(pool: NodePool) -> bool:
     """Whether this version starts the pool's nodes: Flex-start pools inside Slurm."""
     return pool.provisioning_model is ProvisioningModel.FLEX_START and not pool.is_login
+
+
+def _pool_part(cluster: Cluster, pool: NodePool, length: int) -> str:
+    """What a pool's names begin with. A cut one still differs from others' by the generation,
+    which is a digest of both ids, too."""
+    return f"{cluster.cluster_id}-{pool.pool_id}"[:length].rstrip("-")
 
 
 def _digest(text: str, length: int) -> str:

@@ -30,9 +30,11 @@ from slurm_hooks.compute.model import (
     ScopeKind,
     Template,
     TemplateSpecification,
+    WorkloadPolicySpecification,
 )
 from slurm_hooks.compute.ownership import is_ours
 from slurm_hooks.compute.resize_requests import request_body
+from slurm_hooks.compute.resource_policies import workload_policy_body
 from slurm_hooks.compute.snapshot import assemble
 from slurm_hooks.compute.templates import template_body
 from tests.fakes.compute_state import ComputeState, short
@@ -165,6 +167,22 @@ class FakeCompute:
             del self.state.templates[scope, name]
         return operation
 
+    def insert_workload_policy(
+        self, specification: WorkloadPolicySpecification, request_id: str
+    ) -> Operation:
+        """See ComputeClient."""
+        self._enter("insert_workload_policy", specification, request_id)
+        workload_policy_body(specification)
+        if known := self._known(request_id):
+            return known
+        scope, name = specification.scope, specification.name
+        if (scope, name) in self.state.workload_policies:
+            raise already_exists(name)
+        operation = self._start("insert_workload_policy", scope, name, request_id)
+        if operation.error is None:
+            self.state.workload_policies.add((scope, name))
+        return operation
+
     def insert_group(self, specification: GroupSpecification, request_id: str) -> Operation:
         """See ComputeClient."""
         self._enter("insert_group", specification, request_id)
@@ -176,6 +194,9 @@ class FakeCompute:
             raise already_exists(reference.name)
         if template not in {name for _, name in self.state.templates}:
             raise not_found(template)
+        policy = specification.workload_policy
+        if policy and (policy.scope, policy.name) not in self.state.workload_policies:
+            raise not_found(policy.name)
         operation = self._start("insert_group", reference.scope, reference.name, request_id)
         if operation.error is None:
             now = self.state.now_utc

@@ -45,6 +45,7 @@ class ComputeState:
     templates: dict[tuple[Scope, str], TemplateSpecification] = field(default_factory=dict)
     template_times_utc: dict[str, datetime] = field(default_factory=dict)
     groups: dict[GroupReference, Group] = field(default_factory=dict)
+    workload_policies: set[tuple[Scope, str]] = field(default_factory=set)
     group_zones: dict[GroupReference, tuple[str, ...]] = field(default_factory=dict)
     requests: dict[RequestReference, ResizeRequest] = field(default_factory=dict)
     instances: dict[tuple[str, str], Instance] = field(default_factory=dict)

@@ -72,6 +72,7 @@ class FakeSlurm(SlurmMachine):
         self._reactions = _REACTIONS[max(known for known in _REACTIONS if known <= version)]
         self.calls: list[Call] = []
         self.failures: list[SlurmError] = []
+        self._failures_by_method: dict[str, SlurmError] = {}
         if names:
             self.add_nodes(names, partition)
 
@@ -151,6 +152,10 @@ class FakeSlurm(SlurmMachine):
     def fail_next(self, error: SlurmError) -> None:
         """The next call of the client raises this; several wait in line."""
         self.failures.append(error)
+
+    def fail_at(self, method: str, error: SlurmError) -> None:
+        """The next call of this method raises the error."""
+        self._failures_by_method[method] = error
 
     def _request(self, name: str, update: NodeUpdate) -> None:
         reactions = {
@@ -247,5 +252,7 @@ class FakeSlurm(SlurmMachine):
 
     def _log(self, call: Call) -> None:
         self.calls.append(call)
+        if call.method in self._failures_by_method:
+            raise self._failures_by_method.pop(call.method)
         if self.failures:
             raise self.failures.pop(0)

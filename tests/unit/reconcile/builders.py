@@ -29,6 +29,7 @@ from slurm_hooks.slurm.model import (
     Node,
     NodeFlag,
     NodeState,
+    Reservation,
     SlurmSnapshot,
 )
 
@@ -162,12 +163,17 @@ class World:
     has_group: bool = True
     memory: Memory = field(default_factory=Memory)
     cluster: Cluster = CLUSTER
+    reservations: Iterable[Reservation] = ()
 
     def snapshot(self) -> Snapshot:
         """The world as one read of both systems gives it."""
         groups = {GROUP.reference: Group(GROUP.reference, GROUP.template)} if self.has_group else {}
         return Snapshot(
-            SlurmSnapshot({n.name: n for n in self.nodes}, {j.job_id: j for j in self.jobs}),
+            SlurmSnapshot(
+                {n.name: n for n in self.nodes},
+                {j.job_id: j for j in self.jobs},
+                reservations={r.name: r for r in self.reservations},
+            ),
             ComputeSnapshot(
                 groups,
                 {r.reference: r for r in self.requests},

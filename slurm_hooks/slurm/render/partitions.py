@@ -33,7 +33,7 @@ def _partition(name: str, cluster: Cluster, options: RenderOptions) -> Line:
     words.append(f"Default={'YES' if name == cluster.default_partition else 'NO'}")
     life_seconds = _shortest_life_seconds(pools)
     if life_seconds is not None:
-        default_seconds = min(life_seconds, options.default_job_time_seconds)
+        default_seconds = min(life_seconds // 2, options.default_job_time_seconds)
         words += [
             f"DefaultTime={slurm_time(default_seconds)}",
             f"MaxTime={slurm_time(life_seconds)}",
@@ -70,6 +70,6 @@ def _reasons(name: str, life_seconds: int | None) -> tuple[str, ...]:
         f"MaxTime: Compute Engine deletes a VM {life_seconds} s after its start, so no longer job"
         " could end well.",
         "DefaultTime: a job that states no limit must still fit on a VM with part of its life"
-        " behind it.",
+        " behind it, so it is half of that at most.",
         memory,
     )

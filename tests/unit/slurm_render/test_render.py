@@ -168,7 +168,7 @@ def test_partition_is_limited_by_the_shortest_life_of_its_vms() -> None:
     text = render(cluster, RenderOptions(slurm_version=(24, 11)))["slurm.conf.d/partitions.conf"]
     mixed, cpu = (line for line in text.splitlines() if line.startswith("PartitionName="))
     assert "Nodes=c-a-[0-1],c-b-[0-1],c-c-[0-1] Default=YES" in mixed
-    assert "DefaultTime=0-01:30:00 MaxTime=0-01:30:00" in mixed
+    assert "DefaultTime=0-00:45:00 MaxTime=0-01:30:00" in mixed
     assert "MaxTime" not in cpu
     assert "Default=NO" in cpu
 

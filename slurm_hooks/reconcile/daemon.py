@@ -24,6 +24,7 @@ from slurm_hooks.history.log import configure, log_event
 from slurm_hooks.reconcile import assembly
 from slurm_hooks.reconcile.actions import Plan
 from slurm_hooks.reconcile.bell import Bell
+from slurm_hooks.reconcile.by_hand import propose
 from slurm_hooks.reconcile.locks import (
     Locked,
     daemon_is_there,
@@ -186,7 +187,7 @@ def command(
         configure(values["LogLevel"], log_file)
         spool_directory = assembly.prepare_spool(values)
         if dry_run:
-            plan = assembly.assemble(path).passes.plan()
+            plan = propose(assembly.assemble(path).passes, force_kills=False).plan
             typer.echo(plan_as_json(plan) if as_json else plan_as_text(plan))
             return
         if until_settled:

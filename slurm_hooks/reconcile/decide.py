@@ -73,14 +73,15 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
     kills = held_kills(scene, free, confirmed_kills)
     held = {action.subject: action for part in kills for action in part.actions}
     actions = tuple(action for action in free if action.subject not in held)
+    sighted = frozenset(action.subject for action in unneeded(scene))
     return Plan(
         actions=actions,
         notices=(*_notices(slurm, compute, memory), *(part.notice for part in kills)),
-        unsettled=_is_unsettled(world, memory, actions),
+        unsettled=_is_unsettled(world, memory, actions) or not sighted <= memory.unneeded,
         steps={name: view.step for name, view in world.views.items()},
         held=tuple(held.values()),
         kills_in_question=max((part.count for part in kills), default=0),
-        unneeded=frozenset(action.subject for action in unneeded(scene)),
+        unneeded=sighted,
         suspended=suspended_nodes(slurm, memory.suspended),
     )
 

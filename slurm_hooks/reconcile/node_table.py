@@ -30,7 +30,7 @@ class Step(enum.StrEnum):
     DELETE_VM = "delete the VM"
     REPLACE_VM = "keep its console output and delete the VM; it is asked for again when gone"
     POWER_UP = "power up: a static node always exists"
-    DELETE_SURPLUS_VM = "delete the VM, once it is surplus twice"
+    DELETE_SURPLUS_VM = "delete the VM, once it is surplus twice and older than the grace"
     LOSE_NODE = "set down, then power down, once the VM is missing twice"
     LOSE_JOBS = "set down with the reason it has, once the VM is missing twice"
     RECYCLE = "keep the console output of its VM and power down"

@@ -31,8 +31,19 @@ from slurm_hooks.reconcile.actions import (
 from slurm_hooks.reconcile.decide import decide
 from slurm_hooks.reconcile.memory import remember
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot
-from slurm_hooks.slurm.model import Node, SlurmSnapshot
-from tests.unit.reconcile.builders import CLUSTER, GROUP, N0, NOW, World, node, off, request, vm
+from slurm_hooks.slurm.model import Job, JobState, Node, SlurmSnapshot
+from tests.unit.reconcile.builders import (
+    CLUSTER,
+    GROUP,
+    N0,
+    NOW,
+    World,
+    job,
+    node,
+    off,
+    request,
+    vm,
+)
 
 GRACE = timedelta(seconds=CLUSTER.policy.reap_grace_seconds)
 SCOPE = Scope(ScopeKind.ZONE, "us-central1-a")
@@ -74,6 +85,41 @@ def reaped(view: Snapshot, now: datetime = NOW) -> list[Action]:
     return [a for a in second_plan(view, now).actions if isinstance(a, kinds)]
 
 
+GROUP_OF_JOB = Group(
+    GroupReference(SCOPE, f"{GROUP.reference.name}-j7-0"),
+    GROUP.template,
+    description=encode(Mark("flexvm", "a3u", generation=GROUP.template[-8:], job_id=7, restarts=0)),
+    creation_time_utc=NOW - timedelta(days=1),
+)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "is_reaped"),
+    [
+        ([], True),
+        ([job(7, N0, state=JobState.COMPLETED)], True),
+        ([job(7, N0, restarts=1)], True),
+        ([job(7, N0)], False),
+        ([job(7, N0, state=JobState.RUNNING)], False),
+    ],
+)
+def test_group_of_a_job_goes_when_the_job_has_left_that_start(
+    jobs: list[Job], is_reaped: bool
+) -> None:
+    whole = snapshot(groups=(GROUP_OF_JOB,))
+    assert isinstance(whole.slurm, SlurmSnapshot)
+    seen = replace(whole, slurm=replace(whole.slurm, jobs={j.job_id: j for j in jobs}))
+    plan = decide(seen, CLUSTER, NOW)
+    assert (DeleteGroup(GROUP_OF_JOB.reference).subject in plan.unneeded) is is_reaped
+
+
+def test_group_of_a_job_stays_while_a_job_is_unreadable() -> None:
+    whole = snapshot(groups=(GROUP_OF_JOB,))
+    assert isinstance(whole.slurm, SlurmSnapshot)
+    seen = replace(whole, slurm=replace(whole.slurm, unreadable=("job 7",)))
+    assert decide(seen, CLUSTER, NOW).unneeded == frozenset()
+
+
 @pytest.mark.parametrize(
     "view",
     [
@@ -102,6 +148,14 @@ def test_what_nothing_needs_goes_at_the_second_sighting(view: Snapshot) -> None:
 def test_what_is_not_older_than_the_grace_stays(view: Snapshot, created: datetime) -> None:
     assert reaped(view, created + GRACE) == []
     assert len(reaped(view, created + GRACE + timedelta(seconds=1))) == 1
+
+
+def test_first_sighting_asks_for_another_look_soon_and_later_ones_do_not() -> None:
+    view = snapshot(ORPHAN)
+    first = decide(view, CLUSTER, NOW)
+    assert first.unsettled
+    memory = remember(Memory(), first, (), NOW)
+    assert not decide(replace(view, memory=memory), CLUSTER, NOW).unsettled
 
 
 def test_sighting_must_be_of_the_same_vm() -> None:

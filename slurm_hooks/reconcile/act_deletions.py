@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 
 from slurm_hooks.compute.client import ComputeClient
-from slurm_hooks.compute.errors import ComputeError, ErrorKind
+from slurm_hooks.compute.errors import ComputeError
 from slurm_hooks.compute.model import GroupReference, Operation, Scope, ScopeKind
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.actions import Action, DeleteGroup, DeleteInstance, DeleteTemplate
@@ -72,7 +72,7 @@ class Deletions:
         try:
             operation = self._compute.delete_instances(group, zones, request_id)
         except ComputeError as error:
-            log_event(LOG, logging.WARNING, "VMs not deleted", nodes=list(zones), error=error)
+            log_event(LOG, logging.DEBUG, "VMs not deleted", nodes=list(zones), error=error)
             yield from (Outcome(action, error=error) for action in batch)
             return
         log_event(LOG, logging.INFO, "VM deletion started", nodes=list(zones))
@@ -117,8 +117,6 @@ def started(action: Action, call: Callable[[], Operation]) -> Outcome:
 
 
 def failed(action: Action, error: ComputeError) -> Outcome:
-    """The outcome of a refusal, logged."""
-    expected = error.kind in (ErrorKind.CONFLICT, ErrorKind.GONE)
-    level = logging.DEBUG if expected else logging.WARNING
-    log_event(LOG, level, f"refused: {action.subject}", kind=error.kind, error=error)
+    """The outcome of a refusal. It is a condition: whoever reports these says it aloud, once."""
+    log_event(LOG, logging.DEBUG, f"refused: {action.subject}", kind=error.kind, error=error)
     return Outcome(action, error=error)

@@ -1,11 +1,17 @@
-"""Conditions: one line of log when one begins or changes, one when it is over."""
+"""Conditions: one line of log when one begins or changes, one when it is over.
+
+A condition that cannot be judged lasts: while a system is not readable, nothing ends but that.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Iterator
 
+from slurm_hooks.compute.errors import ErrorKind
 from slurm_hooks.history.log import log_event
-from slurm_hooks.reconcile.actions import Notice, NoticeKind, Plan
+from slurm_hooks.reconcile.actions import Action, DeleteInstance, Notice, NoticeKind, Plan
+from slurm_hooks.reconcile.memory import Outcome
 
 LOG = logging.getLogger("slurm-hooksd")
 
@@ -19,6 +25,12 @@ _TEXTS = {
     NoticeKind.KILLS_HELD: "too many kills for one pass, none is carried out",
 }
 
+_DETAIL_VARIES = frozenset({NoticeKind.UNAVAILABLE, NoticeKind.FAILURE, NoticeKind.KILLS_HELD})
+"""Whose details are another system's words or counts: other words alone are no news."""
+
+_EXPECTED = frozenset({ErrorKind.CONFLICT, ErrorKind.GONE})
+"""Refusals that mean: look at the next pass."""
+
 
 class Conditions:
     """Remembers which conditions hold, so that a lasting one is logged once."""
@@ -26,11 +38,14 @@ class Conditions:
     def __init__(self) -> None:
         self._standing: dict[tuple[NoticeKind, str], Notice] = {}
 
-    def report(self, plan: Plan) -> None:
-        """Log what began, changed or ended with this plan."""
-        present = {(notice.kind, notice.subject): notice for notice in plan.notices}
+    def report(self, plan: Plan, outcomes: Iterable[Outcome] = ()) -> None:
+        """Log what began, changed or ended with this plan and what came of it."""
+        notices = (*_refusals(outcomes), *plan.notices)
+        present = {(notice.kind, notice.subject): notice for notice in notices}
+        if any(notice.kind is NoticeKind.UNAVAILABLE for notice in notices):
+            present = {**self._unjudged(), **present}
         for key, notice in present.items():
-            if self._standing.get(key) != notice:
+            if _is_news(self._standing.get(key), notice):
                 log_event(
                     LOG,
                     logging.WARNING,
@@ -41,3 +56,32 @@ class Conditions:
         for key in self._standing.keys() - present.keys():
             log_event(LOG, logging.INFO, "condition over", condition=key[0], subject=key[1])
         self._standing = present
+
+    def _unjudged(self) -> dict[tuple[NoticeKind, str], Notice]:
+        return {
+            key: notice
+            for key, notice in self._standing.items()
+            if notice.kind is not NoticeKind.UNAVAILABLE
+        }
+
+
+def _is_news(before: Notice | None, notice: Notice) -> bool:
+    if before is None or before.error_kind is not notice.error_kind:
+        return True
+    return notice.kind not in _DETAIL_VARIES and before.detail != notice.detail
+
+
+def _refusals(outcomes: Iterable[Outcome]) -> Iterator[Notice]:
+    """What Compute Engine refused. VMs of a group are deleted together, and refused together."""
+    for outcome in outcomes:
+        error, action = outcome.error, outcome.action
+        if error is None or error.kind in _EXPECTED:
+            continue
+        detail = f"{error.code} {error.message}"
+        yield Notice(NoticeKind.FAILURE, _refused(action), detail, error.kind)
+
+
+def _refused(action: Action) -> str:
+    if isinstance(action, DeleteInstance) and action.group is not None:
+        return f"delete instances of {action.group.name}"
+    return action.subject

@@ -86,7 +86,7 @@ class Passes:
         """Act as planned, and remember and report what came of it."""
         outcomes = self._actor.act(plan, self._memory)
         self._memory = remember(self._memory, plan, outcomes, self._clock())
-        self._conditions.report(plan)
+        self._conditions.report(plan, outcomes)
         return outcomes
 
     def run(self, confirmed_kills: int = 0) -> Plan:

@@ -358,4 +358,4 @@ def test_lives_come_to_their_right_end() -> None:
 
 @pytest.mark.slow
 def test_many_long_lives_come_to_their_right_end() -> None:
-    run(examples=150, steps=50)
+    run(examples=400, steps=50)

@@ -43,11 +43,12 @@ def ends_of_life(ends: Iterable[tuple[str, datetime]]) -> tuple[EndOfLife, ...]:
     """The ends of the named nodes, the first one first. The order of the input is no matter."""
     by_minute: dict[int, list[tuple[datetime, str]]] = {}
     for node, time_utc in ends:
-        whole = time_utc.replace(microsecond=0)
-        minute = int(whole.timestamp()) // _SHARED_SECONDS
-        by_minute.setdefault(minute, []).append((whole, node))
+        minute = int(time_utc.timestamp()) // _SHARED_SECONDS
+        by_minute.setdefault(minute, []).append((time_utc, node))
     return tuple(
-        EndOfLife(min(members)[0], tuple(sorted(node for _, node in members)))
+        EndOfLife(
+            min(members)[0].replace(microsecond=0), tuple(sorted(node for _, node in members))
+        )
         for _, members in sorted(by_minute.items())
     )
 

@@ -177,7 +177,7 @@ def _warned(
         if isinstance(outcome.action, WarnJob) and outcome.action.signal and not outcome.note
     }
     return {
-        subject: end for subject, end in {**before, **sent}.items() if end + _WARNING_KEPT > now
+        subject: end for subject, end in {**before, **sent}.items() if now - end < _WARNING_KEPT
     }
 
 

@@ -96,13 +96,13 @@ def _is_cut(job: Job, end_utc: datetime) -> bool:
     signal, since a signal that is not caught ends a job."""
     if job.time_limit_seconds is None or job.start_time_utc is None:
         return True
-    return job.start_time_utc + timedelta(seconds=job.time_limit_seconds) > end_utc
+    return job.time_limit_seconds > _seconds_between(job.start_time_utc, end_utc)
 
 
 def _warning(scene: Scene, job: Job, end_utc: datetime, node: str) -> WarnJob | None:
     """What the job does not know yet, if anything."""
-    notice = timedelta(seconds=scene.policy.end_of_life_notice_seconds)
-    signal = scene.policy.end_of_life_signal if scene.now >= end_utc - notice else ""
+    is_near = _seconds_between(scene.now, end_utc) <= scene.policy.end_of_life_notice_seconds
+    signal = scene.policy.end_of_life_signal if is_near else ""
     keeps_comment = bool(job.admin_comment) and not is_our_text(job.admin_comment)
     warning = WarnJob(job.job_id, job.restarts, node, end_utc, signal, keeps_comment, job.part)
     if keeps_comment:
@@ -110,3 +110,8 @@ def _warning(scene: Scene, job: Job, end_utc: datetime, node: str) -> WarnJob | 
     else:
         is_known = job.admin_comment == end_of_life_comment(warning)
     return None if is_known else warning
+
+
+def _seconds_between(first_utc: datetime, second_utc: datetime) -> float:
+    """A plain number, since limits may be larger than any time is."""
+    return (second_utc - first_utc) / timedelta(seconds=1)

@@ -5,9 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from slurm_hooks.reconcile.actions import Action, Plan, TellJob, UpdateNode, WarnJob
+from slurm_hooks.reconcile.actions import (
+    Action,
+    CreateReservation,
+    Plan,
+    TellJob,
+    UpdateNode,
+    WarnJob,
+)
 from slurm_hooks.reconcile.comments import end_of_life_comment, job_comment, node_reason
 from slurm_hooks.reconcile.node_table import Step
+from slurm_hooks.slurm.hostlist import collapse
 
 
 def plan_as_text(plan: Plan) -> str:
@@ -46,6 +54,9 @@ def describe(action: Action) -> str:
             return f"{action.subject}: {states} ({node_reason(action)})"
         case TellJob():
             return f"{action.subject}: {job_comment(action.status) or 'clear its admin comment'}"
+        case CreateReservation():
+            start = action.start_time_utc.isoformat(timespec="seconds")
+            return f"{action.subject}: {collapse(action.nodes)} from {start}"
         case WarnJob():
             return f"{action.subject}: {end_of_life_comment(action)}"
         case _:

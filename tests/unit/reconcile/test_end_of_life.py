@@ -21,6 +21,7 @@ from slurm_hooks.reconcile.actions import (
 )
 from slurm_hooks.reconcile.comments import end_of_life_comment
 from slurm_hooks.reconcile.end_of_life import EndOfLife, ends_of_life
+from slurm_hooks.reconcile.report import describe
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag, Reservation
@@ -201,6 +202,12 @@ def test_job_that_ends_before_by_its_own_limit_is_not_signalled() -> None:
     assert warnings(world) == []
 
 
+def test_limit_beyond_all_times_is_a_limit_like_others() -> None:
+    endless = replace(running(N0), time_limit_seconds=10**18)
+    world = World(nodes=[busy(N0)], vms=[living(N0)], jobs=[endless])
+    assert len(warnings(world)) == 1
+
+
 def test_job_without_a_limit_is_warned_of_the_first_of_its_ends() -> None:
     world = World(
         nodes=[busy(N0), busy(N1)],
@@ -235,6 +242,13 @@ def test_waiting_job_is_told_nothing_of_ends() -> None:
     configuring = replace(running(N0), state=JobState.CONFIGURING)
     world = World(nodes=[starting(N0)], vms=[living(N0, NOW + MINUTE)], jobs=[configuring])
     assert warnings(world) == []
+
+
+def test_plan_says_which_nodes_a_reservation_is_for() -> None:
+    action = CreateReservation("slurm-hooks-eol-1", (N0, N1), NOW)
+    assert describe(action) == (
+        "create reservation slurm-hooks-eol-1: flexvm-a3u-[0-1] from 2026-05-01T12:00:00+00:00"
+    )
 
 
 def busy(name: str) -> Node:

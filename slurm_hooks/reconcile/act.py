@@ -71,7 +71,8 @@ class Actor:
         """Carry out all actions of a plan and say what came of each.
 
         Compute Engine comes before the node states: a request must be given up before its nodes
-        look free to Slurm. Reservations come last: until then they guard nodes whose VMs ended.
+        look free to Slurm. Records of pools come before them too: a comment costs a node that is
+        in service its reason. Reservations come last: until then they guard nodes whose VMs ended.
         """
         outcomes: list[Outcome] = []
         for tell in _of_type(plan.actions, TellJob):
@@ -87,10 +88,10 @@ class Actor:
             outcomes.append(self._deletions.delete_group(group, memory))
         for template in _of_type(plan.actions, DeleteTemplate):
             outcomes.append(self._deletions.delete_template(template, memory))
-        outcomes.extend(self._update_nodes(list(_of_type(plan.actions, UpdateNode))))
-        outcomes.extend(clear_reasons(self._slurm, list(_of_type(plan.actions, ClearReason))))
         for record in _of_type(plan.actions, KeepPoolRecord):
             outcomes.append(keep_pool_record(self._slurm, record))
+        outcomes.extend(self._update_nodes(list(_of_type(plan.actions, UpdateNode))))
+        outcomes.extend(clear_reasons(self._slurm, list(_of_type(plan.actions, ClearReason))))
         for action in plan.actions:
             if isinstance(action, CreateReservation | DeleteReservation):
                 outcomes.append(change_reservation(self._slurm, action))

@@ -88,10 +88,16 @@ def _plan_pool(scene: Scene, pool_id: str, pool: _Pool) -> Iterator[Action]:
         yield from _returns(pool.views, scene.now, succeeded=pool.record is not None and not record)
     if record == pool.record and not new:
         return
-    keeper = pool.keeper or next((v for v in pool.views if not v.node.comment), None)
+    keeper = pool.keeper or _new_keeper(pool.views)
     if keeper is not None:
         keys = frozenset(failure.key for failure in pool.failures)
         yield KeepPoolRecord(pool_id, keeper.node.name, record, keys)
+
+
+def _new_keeper(views: Iterable[NodeView]) -> NodeView | None:
+    """A node without a comment, best one without a reason, which the comment would cost it."""
+    free = [view for view in views if not view.node.comment]
+    return next((view for view in free if not view.node.reason), free[0] if free else None)
 
 
 def _next_record(

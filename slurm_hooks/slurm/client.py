@@ -74,7 +74,10 @@ class SlurmClient(Protocol):
         """
 
     def set_node_comment(self, name: str, text: str) -> None:
-        """Write a node's comment; an empty text clears it. Raises SlurmError."""
+        """Write a node's comment; an empty text clears it. Raises SlurmError.
+
+        A node that is in service loses its reason by it in some versions.
+        """
 
     def create_reservation(self, specification: ReservationSpecification) -> None:
         """Make a reservation. One of that name that exists is left as it is. Raises SlurmError."""

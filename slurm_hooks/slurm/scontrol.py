@@ -156,7 +156,10 @@ class ScontrolClient:
         self._commands.write("scontrol", "update", f"jobid={_address(job_id, part)}", comment)
 
     def set_node_comment(self, name: str, text: str) -> None:
-        """Write a node's comment; an empty text clears it. Raises SlurmError."""
+        """Write a node's comment; an empty text clears it. Raises SlurmError.
+
+        22.05 drops the reason of a node that is not DOWN, DRAIN or FAIL.
+        """
         _check_names([name])
         comment = f"comment={_one_line(text)}"
         self._commands.write("scontrol", "update", f"nodename={name}", comment)

@@ -16,6 +16,7 @@ from slurm_hooks.slurm.client import (
 )
 from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag
 from slurm_hooks.slurm.scontrol import ScontrolClient
+from slurm_hooks.slurm.versions import SlurmVersion
 from tests.slurm_daemons import BIN_DIRECTORY, PrivateSlurm, installed_version, require_slurm
 from tests.waiting import wait_until
 
@@ -153,7 +154,10 @@ def test_node_drained_on_its_way_off_stays_drained_and_comment_and_job_follow(
 ) -> None:
     name = cluster.node_names[3]
     client.set_node_comment(name, ODD_TEXT)
-    client.update_nodes([name], NodeUpdate.POWER_UP)
+    client.update_nodes([name], NodeUpdate.POWER_UP, "costs a comment")
+    if installed_version() < SlurmVersion(23, 2, 0):
+        client.set_node_comment(name, ODD_TEXT)
+        assert node(client, name).reason == ""
     wait_for_flag(client, name, NodeFlag.POWERING_UP)
     client.update_nodes([name], NodeUpdate.POWER_DOWN_FORCE)
     wait_for_flag(client, name, NodeFlag.POWERING_DOWN)

@@ -120,6 +120,7 @@ class FakeSlurm(SlurmMachine):
         if name not in self.nodes:
             raise SlurmRefused(f"Invalid node name specified: {name}")
         self.nodes[name] = replace(self.nodes[name], comment=text)
+        self._set_reason(name, None, self.nodes[name].reason)
 
     def create_reservation(self, specification: ReservationSpecification) -> None:
         """Keep the reservation; one of that name stays as it is, odd nodes are refused."""

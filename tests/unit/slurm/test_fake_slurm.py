@@ -181,6 +181,13 @@ def test_node_comment_is_kept_until_it_is_cleared(slurm: FakeSlurm) -> None:
         slurm.set_node_comment("nope", "x")
 
 
+@pytest.mark.parametrize("update", [NodeUpdate.POWER_UP, NodeUpdate.DRAIN])
+def test_comment_costs_a_node_in_service_its_reason(slurm: FakeSlurm, update: NodeUpdate) -> None:
+    slurm.update_nodes(["c-0"], update, "x")
+    slurm.set_node_comment("c-0", "rack 7")
+    assert slurm.nodes["c-0"].reason == ("x" if update is NodeUpdate.DRAIN else "")
+
+
 def test_idle_on_a_node_with_a_job_is_refused(slurm: FakeSlurm) -> None:
     slurm.submit(["c-0"])
     with pytest.raises(SlurmRefused):

@@ -18,6 +18,8 @@ from slurm_hooks.compute.model import (
     RequestState,
     ResizeRequest,
     Scope,
+    ScopeKind,
+    WorkloadPolicySpecification,
 )
 from slurm_hooks.compute.ownership import Mark, encode, labels_of
 from tests.emulator.compute_world import (
@@ -105,6 +107,27 @@ def test_a_second_group_of_the_name_is_a_conflict(world: World) -> None:
     specification = GroupSpecification(reference, "a3u-g1", "", ZONES)
     with pytest.raises(ComputeError) as error:
         world.client.insert_group(specification, "second")
+    assert kind_of(error) is ErrorKind.CONFLICT
+
+
+@both_scopes
+def test_a_group_may_place_its_vms_by_a_workload_policy_that_exists(
+    world: World, scope: Scope
+) -> None:
+    make_template(world)
+    region = Scope(ScopeKind.REGION, scope.region)
+    policy = WorkloadPolicySpecification(region, "demo-a3u-compact", "")
+    reference = group_reference(scope)
+    group = GroupSpecification(reference, "a3u-g1", encode(MARK), ZONES, workload_policy=policy)
+    with pytest.raises(ComputeError) as error:
+        world.client.insert_group(group, "too early")
+    assert kind_of(error) is ErrorKind.GONE
+
+    finish(world, world.client.insert_workload_policy(policy, "policy"))
+    assert finish(world, world.client.insert_group(group, "group")).error is None
+    assert reference in world.client.read(CLUSTER).groups
+    with pytest.raises(ComputeError) as error:
+        world.client.insert_workload_policy(policy, "second")
     assert kind_of(error) is ErrorKind.CONFLICT
 
 

@@ -21,9 +21,11 @@ from slurm_hooks.compute.model import (
     Scope,
     ScopeKind,
     TemplateSpecification,
+    WorkloadPolicySpecification,
 )
 from slurm_hooks.compute.names import base_instance_name, group_of_link, require_name, time_utc
 from slurm_hooks.compute.resize_requests import request_body
+from slurm_hooks.compute.resource_policies import workload_policy_body
 from slurm_hooks.compute.templates import template_body
 
 ZONAL = GroupReference(Scope(ScopeKind.ZONE, "z"), "g")
@@ -164,6 +166,21 @@ def test_a_regional_group_puts_all_vms_into_one_zone() -> None:
     assert [zone.zone for zone in group.distribution_policy.zones] == ["zones/r-a", "zones/r-b"]
     assert group.update_policy.instance_redistribution_type == "NONE"
     assert "zones" in refusal(lambda: group_body(GroupSpecification(REGIONAL, "t", "d"), "p"))
+
+
+def test_a_group_names_its_workload_policy_by_link() -> None:
+    policy = WorkloadPolicySpecification(Scope(ScopeKind.REGION, "us-west4"), "w", "d")
+    specification = GroupSpecification(ZONAL, "t", "d", workload_policy=policy)
+    group = as_message("InstanceGroupManager", group_body(specification, "p"))
+    link = "projects/p/regions/us-west4/resourcePolicies/w"
+    assert group.resource_policies.workload_policy == link
+    assert workload_policy_body(policy) == {
+        "name": "w",
+        "description": "d",
+        "workload_policy": {"type_": "HIGH_THROUGHPUT"},
+    }
+    plain = as_message("InstanceGroupManager", group_body(GroupSpecification(ZONAL, "t", "d"), "p"))
+    assert "resource_policies" not in plain
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from slurm_hooks.compute.model import (
     Scope,
     ScopeKind,
     TemplateSpecification,
+    WorkloadPolicySpecification,
 )
 from slurm_hooks.compute.retry import RetryPolicy
 from tests.fakes.canned_server import Answer, CannedServer, answer_error, answer_json
@@ -69,6 +70,9 @@ Mutation = Callable[[GoogleComputeClient], Operation]
 MUTATIONS: dict[str, Mutation] = {
     "insert_template": lambda c: c.insert_template(GLOBAL, template(), "x"),
     "insert_template-regional": lambda c: c.insert_template(REGION, template(), "x"),
+    "insert_workload_policy": lambda c: c.insert_workload_policy(
+        WorkloadPolicySpecification(REGION, "w", "d"), "x"
+    ),
     "delete_template": lambda c: c.delete_template(GLOBAL, "t", "x"),
     "delete_template-regional": lambda c: c.delete_template(REGION, "t", "x"),
 }

@@ -95,6 +95,25 @@ def node_is_wanted_again_while_its_vm_goes(life: Life) -> None:
     assert life.slurm.jobs[second].state is JobState.RUNNING
 
 
+def vm_ends_under_its_job(life: Life) -> None:
+    job_id = life.slurm.submit([N0], time_limit_seconds=None)
+    life.deliver_calls()
+    life.rest()
+    life.grant_all()
+    life.rest()
+    end = life.compute.state.instance(N0).termination_time_utc
+    assert end is not None
+    life.advance(end - life.now - timedelta(minutes=5))
+    life.rest()
+    assert "URG was sent" in life.slurm.jobs[job_id].admin_comment
+    life.advance(end - life.now)
+    life.compute.state.vanish(N0)
+    life.rest()
+    job = life.slurm.jobs[job_id]
+    assert (job.state, job.admin_comment) == (JobState.PENDING, "")
+    assert life.slurm.reservations == {}
+
+
 STORIES: tuple[tuple[Callable[[Life], None], int], ...] = (
     (job_waits_runs_and_its_nodes_go, 0),
     (job_is_cancelled_while_it_waits, 0),
@@ -102,6 +121,7 @@ STORIES: tuple[tuple[Callable[[Life], None], int], ...] = (
     (request_fails_and_its_job_is_requeued, 0),
     (static_node_is_filled_and_refilled, 1),
     (node_is_wanted_again_while_its_vm_goes, 0),
+    (vm_ends_under_its_job, 0),
 )
 
 

@@ -9,13 +9,14 @@ nodes without a VM have no reservation that keeps them off.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from slurm_hooks.reconcile.actions import Action, Expectation, ReasonCode, UpdateNode
 from slurm_hooks.reconcile.end_of_life import is_ours
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import Intent, VmPhase
+from slurm_hooks.reconcile.pool_record import read_record
 from slurm_hooks.reconcile.scene import Scene
 from slurm_hooks.reconcile.views import NodeView
 from slurm_hooks.slurm.client import NodeUpdate
@@ -56,11 +57,12 @@ def plan_recycling(scene: Scene) -> Iterator[Action]:
     if not waiting:
         return
     free = _free_nodes(scene)
+    held = _held_pools(scene)
     taken: set[str] = set()
     for job in sorted(waiting, key=lambda job: (-job.priority, job.job_id)):
         for partition in job.partition.split(","):
             views = [view for view in free.get(partition, ()) if view.node.name not in taken]
-            chosen = _nodes_for(job, views, scene.now)
+            chosen = _nodes_for(job, views, held, scene.now)
             taken.update(view.node.name for view in chosen)
             yield from (_power_down(view, job) for view in chosen if _is_stale(view, job, scene))
             if chosen:
@@ -104,7 +106,21 @@ def _is_idle(view: NodeView) -> bool:
     )
 
 
-def _nodes_for(job: Job, views: Sequence[NodeView], now: datetime) -> list[NodeView]:
+def _held_pools(scene: Scene) -> frozenset[str]:
+    """Pools that are held: a node of theirs that is powered down does not come back soon."""
+    records = (
+        (view.pool.pool_id, read_record(view.node.comment))
+        for view in scene.world.views.values()
+        if view.node.comment
+    )
+    return frozenset(
+        pool_id for pool_id, record in records if record is not None and record.is_held(scene.now)
+    )
+
+
+def _nodes_for(
+    job: Job, views: Sequence[NodeView], held_pools: Collection[str], now: datetime
+) -> list[NodeView]:
     """The nodes that the job can have: those with life enough first, then the shortest lives.
 
     None where there are too few.
@@ -112,7 +128,13 @@ def _nodes_for(job: Job, views: Sequence[NodeView], now: datetime) -> list[NodeV
     needed = max(job.node_count, 1)
     fitting = [view for view in views if _fits(view, job, now)]
     renewable = sorted(
-        (view for view in views if not _fits(view, job, now) and _is_renewable(view, now)),
+        (
+            view
+            for view in views
+            if view.pool.pool_id not in held_pools
+            and not _fits(view, job, now)
+            and _is_renewable(view, now)
+        ),
         key=lambda view: (_seconds_left(view, now), view.node.name),
     )
     chosen = [*fitting, *renewable][:needed]

@@ -29,14 +29,14 @@ echo second run
 
 
 @pytest.fixture
-def short_lived(start_box: Callable[..., Box], tmp_path: Path) -> Callable[[int, int], Fleet]:
-    """A cluster of so many dynamic nodes whose VMs live for so many seconds."""
+def short_lived(start_box: Callable[..., Box], tmp_path: Path) -> Callable[..., Fleet]:
+    """A cluster of so many nodes, dynamic ones if not static, whose VMs live that long."""
 
-    def start(nodes: int, life_seconds: int) -> Fleet:
+    def start(nodes: int, life_seconds: int, static: int = 0) -> Fleet:
         path = tmp_path / "cluster_config.json"
         write_cluster(
             path,
-            static=0,
+            static=static,
             nodes=nodes,
             policy={"end_of_life_notice_seconds": NOTICE_SECONDS},
         )
@@ -62,7 +62,7 @@ def node_of(fleet: Fleet, job_id: int) -> str:
 
 
 def test_jobs_run_where_the_life_left_is_enough_and_idle_nodes_are_renewed(
-    short_lived: Callable[[int, int], Fleet],
+    short_lived: Callable[..., Fleet],
 ) -> None:
     fleet = short_lived(2, 180)
     first = fleet.submit(1, "--time=1")
@@ -92,7 +92,7 @@ def test_jobs_run_where_the_life_left_is_enough_and_idle_nodes_are_renewed(
 
 
 def test_job_is_signalled_once_queued_again_at_the_end_and_runs_on_a_new_vm(
-    short_lived: Callable[[int, int], Fleet],
+    short_lived: Callable[..., Fleet],
 ) -> None:
     fleet = short_lived(1, 60)
     job_id = fleet.submit(1, "--time=1", "--open-mode=append", more=SIGNALLED)
@@ -115,5 +115,23 @@ def test_job_is_signalled_once_queued_again_at_the_end_and_runs_on_a_new_vm(
     fleet.box.wait_until(
         "the reservations to go with their VMs",
         lambda: "slurm-hooks-eol-" not in reservations(fleet),
+        10,
+    )
+
+
+def test_static_node_is_back_on_a_new_vm_after_its_end(
+    short_lived: Callable[..., Fleet],
+) -> None:
+    fleet = short_lived(1, 60, static=1)
+    fleet.wait_until_up(N0)
+    old_vm = fleet.vm_id(N0)
+    fleet.box.wait_until(
+        "the VM to be gone", lambda: fleet.vm_id(N0) != old_vm and not fleet.is_up(N0), 120
+    )
+    fleet.wait_until_up(N0, another_than=old_vm)
+    assert len(fleet.log_lines("VM gone")) == 1
+    fleet.box.wait_until(
+        "the reservation of the new VM to be the only one",
+        lambda: reservations(fleet).count("slurm-hooks-eol-") == 1,
         10,
     )

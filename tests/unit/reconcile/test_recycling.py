@@ -10,6 +10,7 @@ import pytest
 from slurm_hooks.compute.model import Instance
 from slurm_hooks.reconcile.actions import Expectation, UpdateNode
 from slurm_hooks.reconcile.end_of_life import ends_of_life
+from slurm_hooks.reconcile.pool_record import PoolRecord, record_text
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag, Reservation
 from tests.unit.reconcile.builders import NOW, World, node, off, starting, stopping, vm
@@ -132,6 +133,16 @@ def test_node_in_a_reservation_of_others_is_left_alone() -> None:
         for end in ends_of_life([(N0, NOW + DAY), (N1, NOW + DAY / 2)])
     ]
     assert renewed(replace(STALE, reservations=ours)) == [N1]
+
+
+def test_none_is_renewed_while_its_pool_is_held() -> None:
+    record = PoolRecord(
+        3, NOW, holds=1, until_utc=NOW + timedelta(minutes=5), code="QUOTA_EXCEEDED"
+    )
+    keeper = replace(up(N2, base=BaseState.ALLOCATED), comment=record_text(record))
+    assert renewed(replace(STALE, nodes=[*STALE.nodes, keeper])) == []
+    past = replace(keeper, comment=record_text(replace(record, until_utc=NOW)))
+    assert renewed(replace(STALE, nodes=[*STALE.nodes, past])) == [N1]
 
 
 def test_node_of_another_partition_is_left_alone() -> None:

@@ -40,6 +40,7 @@ def check_pool(path: str, pool: NodePoolSpec, catalogue: MachineCatalogue) -> It
     yield from _check_accelerator(f"{path}.machine_spec", pool, machine)
     yield from _check_model(path, pool, machine)
     yield from _check_boot_disk(f"{path}.boot_disk", pool, machine)
+    yield from _check_extension(f"{path}.slurm_hooks", pool, machine)
 
 
 def provisioning_model_of(pool: NodePoolSpec, machine: MachineType) -> ProvisioningModel | None:
@@ -111,3 +112,15 @@ def _check_boot_disk(path: str, pool: NodePoolSpec, machine: MachineType) -> Ite
     if size_gb not in BOOT_DISK_SIZES_GB:
         problem, remedy = f"{shown(size_gb)} GB is no disk size", "write 10 to 65536"
         yield FieldError(f"{path}.boot_disk_size_gb", problem, remedy)
+
+
+def _check_extension(path: str, pool: NodePoolSpec, machine: MachineType) -> Iterator[FieldError]:
+    limit = pool.slurm_hooks.capacity_wait_limit_seconds
+    if limit is not None and limit < 1:
+        problem, remedy = f"{shown(limit)} is no time to wait", "write 1 or more, or remove it"
+        yield FieldError(f"{path}.capacity_wait_limit_seconds", problem, remedy)
+    if provisioning_model_of(pool, machine) is ProvisioningModel.FLEX_START:
+        return
+    for field in sorted(pool.slurm_hooks.model_fields_set):
+        problem = "has a meaning only for FLEX_START"
+        yield FieldError(f"{path}.{field}", problem, "remove it, or set the model")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from tests.bench import hooks, passes
+from tests.bench import decisions, hooks, passes
 
 SIZES = (1_000, 10_000)
 
 
 def main() -> None:
-    """Measure hooks, then passes over both sizes."""
+    """Measure hooks and decisions, then passes over both sizes."""
     console = Console()
     console.print(hooks.measure())
+    console.print(decisions.measure())
     results = []
     for nodes in SIZES:
         console.print(f"filling the emulator with {nodes} VMs")

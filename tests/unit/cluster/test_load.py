@@ -187,3 +187,17 @@ def test_unusable_machine_type_file_is_named(tmp_path: Path, text: str) -> None:
     with pytest.raises(ClusterFileError) as caught:
         load_cluster(tmp_path / "cluster.json")
     assert caught.value.errors[0].path.endswith("machine_types.json")
+
+
+def test_our_settings_of_a_pool_are_read_and_are_off_by_default() -> None:
+    plain = build(changed()).pools["a3u"]
+    assert (plain.run_duration_follows_job, plain.compact_placement) == (False, False)
+    assert plain.capacity_wait_limit_seconds is None
+    ours = {
+        "run_duration_follows_job": True,
+        "compact_placement": True,
+        "capacity_wait_limit_seconds": 7200,
+    }
+    pool = build(changed(node_pools__1__slurm_hooks=ours)).pools["a3u"]
+    assert (pool.run_duration_follows_job, pool.compact_placement) == (True, True)
+    assert pool.capacity_wait_limit_seconds == 7200

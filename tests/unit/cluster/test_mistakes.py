@@ -31,6 +31,16 @@ POOL = "node_pools[1]"
         ({"network__network": "Net"}, "network.network", "no network"),
         ({"network__subnetwork": "a/b"}, "network.subnetwork", "no subnetwork"),
         (
+            {"node_pools__1__slurm_hooks": {"capacity_wait_limit_seconds": 0}},
+            f"{POOL}.slurm_hooks.capacity_wait_limit_seconds",
+            "no time to wait",
+        ),
+        (
+            {"node_pools__0__slurm_hooks": {"compact_placement": True}},
+            "node_pools[0].slurm_hooks.compact_placement",
+            "only for FLEX_START",
+        ),
+        (
             {"slurm_hooks": {"end_of_life_signal": "9; reboot"}},
             "slurm_hooks.end_of_life_signal",
             "no signal",

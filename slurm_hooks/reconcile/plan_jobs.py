@@ -44,30 +44,28 @@ MOST_TOLD_A_PASS = 100
 def tell_jobs(scene: Scene, requests: RequestPlan) -> Iterator[TellJob]:
     """The comments that have to change, as many as a pass can write.
 
-    Failures are told at once and always: their jobs may be gone from their nodes a moment later.
+    A person's comment is left as it is. Failures are told at once and always: their jobs may be
+    gone from their nodes a moment later.
     """
-    others = 0
-    for tell in _due(scene, requests):
-        if tell.status is None or tell.status.kind is not WaitKind.FAILED:
-            others += 1
-            if others > MOST_TOLD_A_PASS:
-                continue
-        yield tell
-
-
-def _due(scene: Scene, requests: RequestPlan) -> Iterator[TellJob]:
-    """The comments that have to change. A person's comment is left as it is."""
     waiting = _views_by_owner(scene.world)
     waits = usual_waits(scene.world.requests.values(), scene.compute.instances) if waiting else {}
+    told = 0
     for job in scene.slurm.jobs.values():
         if not job.is_active or (job.admin_comment and not is_ours(job.admin_comment)):
             continue
         views = waiting.get(job.job_id, [])
+        if told >= MOST_TOLD_A_PASS and not _has_failed(views, requests):
+            continue
         status = _status(views, requests, waits) if views else None
         if status is None and _keeps_comment(job):
             continue
         if job_comment(status) != job.admin_comment:
+            told += 1
             yield TellJob(job.job_id, status, job.part)
+
+
+def _has_failed(views: list[NodeView], requests: RequestPlan) -> bool:
+    return any(_kind(view, requests) is WaitKind.FAILED for view in views)
 
 
 def _keeps_comment(job: Job) -> bool:

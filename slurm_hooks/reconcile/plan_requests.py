@@ -105,6 +105,7 @@ class _Planning:
         self._tried_stems = _stems_of(
             (*scene.memory.in_flight, *scene.memory.failures, *scene.memory.attempts)
         )
+        self._waits_by_region: dict[str, Wait] = {}
         self.actions: dict[str, Action] = {}
         self.waits: dict[str, Wait] = {}
 
@@ -218,9 +219,12 @@ class _Planning:
 
     def _wait_for_place(self, gang: Gang) -> None:
         for part in gang.parts:
-            refusal = self._places.refusal(part.pool.region)
-            code = refusal.code if refusal else ""
-            self._note(part.views, Wait(WaitKind.PLACE, code))
+            region = part.pool.region
+            if region not in self._waits_by_region:
+                refusal = self._places.refusal(region)
+                code = refusal.code if refusal else ""
+                self._waits_by_region[region] = Wait(WaitKind.PLACE, code)
+            self._note(part.views, self._waits_by_region[region])
 
     def _add(self, gang: Gang, asks: Sequence[_Ask]) -> None:
         missing = [self._insertion_of(ask) for ask in asks if not self._exists(ask.group)]
@@ -254,7 +258,8 @@ class _Planning:
             self._rooms.add(ask.group.reference, -len(ask.part.views))
 
     def _note(self, views: Sequence[NodeView], wait: Wait) -> None:
-        self.waits.update((view.node.name, wait) for view in views)
+        for view in views:
+            self.waits[view.node.name] = wait
 
 
 def _stems_of(subjects: Sequence[str]) -> frozenset[str]:

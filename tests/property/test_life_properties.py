@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -28,7 +29,7 @@ from hypothesis.stateful import (
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import Group, GroupReference, Instance, InstanceStatus
 from slurm_hooks.reconcile.reasons import is_ours
-from slurm_hooks.slurm.client import NodeUpdate, SlurmRefused, SlurmUnavailable
+from slurm_hooks.slurm.client import NodeUpdate, SlurmError, SlurmRefused, SlurmUnavailable
 from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag
 from tests.unit.reconcile.builders import GROUP, example_cluster
 from tests.unit.reconcile.life import Life
@@ -38,7 +39,8 @@ CLUSTER = example_cluster(min_node_count=1, max_node_count=len(NAMES))
 POWER = (NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN, NodeFlag.POWERING_UP)
 OUT = (NodeFlag.DRAIN, NodeFlag.FAIL)
 MOST_CALLS_A_PASS = 60
-END_TICKS = 40
+END_ROUNDS = 5
+END_TICKS = 7
 LONGER_THAN_EVERY_GRACE = timedelta(seconds=400)
 
 FOREIGN_VM = Instance("flexvm-a3u-9", "1", "us-central1-a", InstanceStatus.TERMINATED)
@@ -46,6 +48,8 @@ FOREIGN_GROUP = Group(
     GroupReference(GROUP.reference.scope, "flexvm-a3u-of-somebody"), description="by hand"
 )
 FOREIGN_NODE = "other-a3u-0"
+
+SLURM_ERRORS = (SlurmUnavailable("no answer"), SlurmRefused("no"))
 
 node_names = st.sampled_from(NAMES)
 some_nodes = st.lists(node_names, min_size=1, max_size=3, unique=True)
@@ -77,6 +81,11 @@ class Lives(RuleBasedStateMachine):
 
     # Slurm and its users
 
+    @initialize(names=some_nodes, ticks=st.integers(0, 8))
+    def first_job(self, names: list[str], ticks: int) -> None:
+        self.job_gets_nodes(names, batch=True)
+        self.a_while(ticks, capacity=True)
+
     @rule(names=some_nodes, batch=st.booleans())
     def job_gets_nodes(self, names: list[str], batch: bool) -> None:
         free = [name for name in names if self._is_free(name)]
@@ -92,57 +101,47 @@ class Lives(RuleBasedStateMachine):
             self.life.slurm.allocate(job.job_id, free)
             self.life.deliver_calls()
 
-    @rule(number=any_job)
-    def job_is_cancelled(self, number: int) -> None:
-        if job := self._job(number, JobState.CONFIGURING, JobState.RUNNING):
+    @rule(number=any_job, cancelled=st.booleans())
+    def job_ends(self, number: int, cancelled: bool) -> None:
+        job = self._job(number, JobState.CONFIGURING, JobState.RUNNING)
+        if job and (cancelled or job.state is JobState.CONFIGURING):
             self.life.slurm.cancel(job.job_id)
-
-    @rule(number=any_job)
-    def job_ends(self, number: int) -> None:
-        if job := self._job(number, JobState.RUNNING):
+        elif job:
             self.life.slurm.complete(job.job_id)
 
-    @rule(name=node_names)
-    def idle_node_is_suspended(self, name: str) -> None:
-        node = self.life.slurm.nodes[name]
-        if node.state.base is BaseState.IDLE and not node.state.has(*POWER, *OUT):
-            self.life.slurm.suspend([name])
-
-    @rule()
-    def suspend_timeout_is_over(self) -> None:
-        self.life.slurm.slept(self._nodes_with(NodeFlag.POWERING_DOWN))
+    @rule(names=some_nodes)
+    def idle_nodes_are_suspended(self, names: list[str]) -> None:
+        states = {name: self.life.slurm.nodes[name].state for name in names}
+        self.life.slurm.suspend(
+            [
+                name
+                for name, state in states.items()
+                if state.base is BaseState.IDLE and not state.has(*POWER, *OUT)
+            ]
+        )
 
     @rule(name=node_names)
     def resume_timeout_is_over(self, name: str) -> None:
         if name in self._nodes_with(NodeFlag.POWERING_UP):
             self.life.slurm.resume_timeout([name])
 
-    # People
-
     @rule(
         name=node_names,
         update=st.sampled_from(
-            [NodeUpdate.POWER_UP, NodeUpdate.POWER_DOWN, NodeUpdate.POWER_DOWN_FORCE]
+            [
+                NodeUpdate.POWER_UP,
+                NodeUpdate.POWER_DOWN,
+                NodeUpdate.POWER_DOWN_FORCE,
+                NodeUpdate.DRAIN,
+                NodeUpdate.DOWN,
+                NodeUpdate.IDLE,
+            ]
         ),
     )
-    def person_powers(self, name: str, update: NodeUpdate) -> None:
+    def person_changes_a_node(self, name: str, update: NodeUpdate) -> None:
         self._person_updates(name, update)
-
-    @rule(name=node_names, update=st.sampled_from([NodeUpdate.DRAIN, NodeUpdate.DOWN]))
-    def person_takes_out(self, name: str, update: NodeUpdate) -> None:
-        self._person_updates(name, update)
-
-    @rule(name=node_names)
-    def person_brings_back(self, name: str) -> None:
-        self._person_updates(name, NodeUpdate.IDLE)
 
     # Compute Engine
-
-    @rule(number=any_job)
-    def capacity_comes(self, number: int) -> None:
-        waiting = self.life.waiting()
-        if waiting:
-            self.life.compute.state.grant(waiting[number % len(waiting)])
 
     @rule(number=any_job, code=codes)
     def request_fails(self, number: int, code: str) -> None:
@@ -150,9 +149,9 @@ class Lives(RuleBasedStateMachine):
         if waiting:
             self.life.compute.state.fail(waiting[number % len(waiting)], code)
 
-    @rule(name=node_names)
-    def vm_vanishes(self, name: str) -> None:
-        if name in self.life.vm_names():
+    @rule(names=some_nodes)
+    def vms_vanish(self, names: list[str]) -> None:
+        for name in set(names) & set(self.life.vm_names()):
             self.life.compute.state.vanish(name)
 
     @rule(
@@ -175,23 +174,32 @@ class Lives(RuleBasedStateMachine):
     def next_operation_fails(self, code: str) -> None:
         self.life.compute.fail_next_operation(code, 500)
 
-    @rule(error=st.sampled_from([SlurmUnavailable("no answer"), SlurmRefused("no")]))
-    def next_call_of_slurm_fails(self, error: SlurmUnavailable | SlurmRefused) -> None:
+    @rule(error=st.sampled_from(SLURM_ERRORS))
+    def next_call_of_slurm_fails(self, error: SlurmError) -> None:
         self.life.slurm.fail_next(error)
 
-    @rule(calls=st.integers(1, 8), after=st.booleans())
-    def controller_dies_soon(self, calls: int, after: bool) -> None:
+    @rule(calls=st.integers(0, 8), after=st.booleans())
+    def controller_dies_now_or_soon(self, calls: int, after: bool) -> None:
+        if not calls:
+            self.life.restart()
         self.life.door.deaths_at = {self.life.door.calls + calls}
         self.life.door.dies_after_the_call = after
 
-    @rule()
-    def controller_restarts(self) -> None:
-        self.life.restart()
-
     # Time
+
+    @rule(ticks=st.integers(1, 5), capacity=st.booleans())
+    def a_while(self, ticks: int, capacity: bool) -> None:
+        """All goes its way, with or without capacity for what waits."""
+        for _ in range(ticks):
+            if capacity:
+                self.life.grant_all()
+            self.suspend_timeout_is_over()
+            self.controller_passes()
+            self._live()
 
     @rule()
     def controller_passes(self) -> None:
+        self.life.advance(timedelta(seconds=10))
         self._pass()
         self.list_was_stale = False
 
@@ -207,7 +215,15 @@ class Lives(RuleBasedStateMachine):
     def world_lives(self) -> None:
         self._live()
 
-    @rule(seconds=st.sampled_from([10, 100, 1000]))
+    @rule()
+    def suspend_timeout_is_over(self) -> None:
+        self.life.slurm.slept(self._nodes_with(NodeFlag.POWERING_DOWN))
+
+    @rule()
+    def capacity_comes(self) -> None:
+        self.life.grant_all()
+
+    @rule(seconds=st.sampled_from([100, 1000]))
     def time_passes(self, seconds: int) -> None:
         self.life.advance(timedelta(seconds=seconds))
 
@@ -229,14 +245,9 @@ class Lives(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             self._end_faults()
-            for count in range(END_TICKS):
-                self.life.grant_all()
-                self.life.advance(
-                    LONGER_THAN_EVERY_GRACE if count % 8 == 7 else timedelta(seconds=10)
-                )
-                self.life.slurm.slept(self._nodes_with(NodeFlag.POWERING_DOWN))
-                self._pass()
-                self._live()
+            for _ in range(END_ROUNDS):
+                self.a_while(END_TICKS, capacity=True)
+                self.life.advance(LONGER_THAN_EVERY_GRACE)
             for name in NAMES:
                 self._assert_in_order(name)
             assert self.life.waiting() == []
@@ -358,4 +369,4 @@ def test_lives_come_to_their_right_end() -> None:
 
 @pytest.mark.slow
 def test_many_long_lives_come_to_their_right_end() -> None:
-    run(examples=400, steps=50)
+    run(examples=300, steps=50)

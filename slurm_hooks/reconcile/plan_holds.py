@@ -83,7 +83,7 @@ def _plan_pool(scene: Scene, pool_id: str, pool: _Pool) -> Iterator[Action]:
     new = [failure for failure in pool.failures if failure.key not in counted]
     record, begins = _next_record(scene, pool, new)
     if record is not None and record.is_held(scene.now):
-        yield from _drains(pool.views, record, begins, new)
+        yield from _drains(pool.views, record, begins)
     else:
         yield from _returns(pool.views, scene.now, succeeded=pool.record is not None and not record)
     if record == pool.record and not new:
@@ -131,10 +131,7 @@ def _latest_success(views: Iterable[NodeView]) -> datetime:
     return max(made, default=_NEVER)
 
 
-def _drains(
-    views: Iterable[NodeView], record: PoolRecord, begins: bool, new: list[PoolFailure]
-) -> Iterator[UpdateNode]:
-    detail = ": ".join(filter(None, (record.code, new[-1].detail if new else "")))
+def _drains(views: Iterable[NodeView], record: PoolRecord, begins: bool) -> Iterator[UpdateNode]:
     for view in views:
         failed_since = is_ours(view.node.reason) and hold_end(view.node.reason) != record.until_utc
         if (begins or failed_since) and still_holds(Expectation.FREE_AND_OFF, view.node):
@@ -144,7 +141,7 @@ def _drains(
                 Expectation.FREE_AND_OFF,
                 ReasonCode.POOL_HELD,
                 code=hold_phrase(record),
-                detail=detail,
+                detail=record.cause,
             )
 
 

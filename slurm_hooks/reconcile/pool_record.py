@@ -17,10 +17,11 @@ _TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 _TIME = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)"
 _RECORD = re.compile(
     rf"{PREFIX} pool failed (\d{{1,9}}) times in a row, last {_TIME},"
-    rf" held (\d{{1,9}}) times(?:, until {_TIME})?: (\S*)"
+    rf" held (\d{{1,9}}) times(?:, until {_TIME})?: (.*)"
 )
 _HOLD = re.compile(rf"{PREFIX} pool held until {_TIME} ")
 _LONGEST_DOUBLING = 32
+_LONGEST_CAUSE = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +33,26 @@ class PoolFailure:
     code: str
     detail: str = ""
 
+    @property
+    def cause(self) -> str:
+        """Code and detail as one bounded line."""
+        text = f"{self.code}: {self.detail}" if self.detail else self.code
+        plain = "".join(character if character.isprintable() else " " for character in text)
+        return " ".join(plain.split())[:_LONGEST_CAUSE].rstrip() or "UNKNOWN"
+
 
 @dataclass(frozen=True, slots=True)
 class PoolRecord:
     """Failures of a pool since its last success, how often it was held for them, and until when.
 
-    `code` is that of the last failure.
+    `cause` is that of the last failure.
     """
 
     failures: int
     last_utc: datetime
     holds: int = 0
     until_utc: datetime | None = None
-    code: str = ""
+    cause: str = ""
 
     def is_held(self, now: datetime) -> bool:
         """Whether the pool is held at this time."""
@@ -65,12 +73,12 @@ def with_failures(record: PoolRecord | None, failures: list[PoolFailure]) -> Poo
     last = failures[-1]
     time_utc = max(failure.time_utc for failure in failures)
     if record is None:
-        return PoolRecord(len(failures), time_utc, code=last.code)
+        return PoolRecord(len(failures), time_utc, cause=last.cause)
     return replace(
         record,
         failures=record.failures + len(failures),
         last_utc=max(record.last_utc, time_utc),
-        code=last.code,
+        cause=last.cause,
     )
 
 
@@ -89,7 +97,7 @@ def record_text(record: PoolRecord | None) -> str:
     until = f", until {_stamp(record.until_utc)}" if record.until_utc else ""
     return (
         f"{PREFIX} pool failed {record.failures} times in a row, last {_stamp(record.last_utc)},"
-        f" held {record.holds} times{until}: {''.join(record.code.split())}"
+        f" held {record.holds} times{until}: {record.cause}"
     )
 
 
@@ -98,11 +106,11 @@ def read_record(comment: str) -> PoolRecord | None:
     match = _RECORD.fullmatch(comment)
     if match is None:
         return None
-    failures, last, holds, until, code = match.groups()
+    failures, last, holds, until, cause = match.groups()
     last_utc, until_utc = _time(last), _time(until)
     if last_utc is None or (until is not None and until_utc is None):
         return None
-    return PoolRecord(int(failures), last_utc, int(holds), until_utc, code)
+    return PoolRecord(int(failures), last_utc, int(holds), until_utc, cause)
 
 
 def hold_phrase(record: PoolRecord) -> str:

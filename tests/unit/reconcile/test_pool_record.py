@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from slurm_hooks.cluster.policy import Policy
 from slurm_hooks.reconcile.pool_record import (
+    PoolFailure,
     PoolRecord,
     hold_end,
     read_record,
@@ -18,7 +19,9 @@ from slurm_hooks.reconcile.pool_record import (
 )
 from tests.unit.reconcile.builders import NOW
 
-codes = st.from_regex(r"[A-Za-z0-9_.-]{0,40}", fullmatch=True)
+causes = st.builds(
+    lambda code, detail: PoolFailure("key", NOW, code, detail).cause, st.text(), st.text()
+)
 times = st.integers(0, 10**8).map(lambda seconds: NOW + timedelta(seconds=seconds))
 records = st.builds(
     PoolRecord,
@@ -26,7 +29,7 @@ records = st.builds(
     last_utc=times,
     holds=st.integers(0, 10**6),
     until_utc=st.none() | times,
-    code=codes,
+    cause=causes,
 )
 
 

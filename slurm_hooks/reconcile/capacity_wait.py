@@ -39,6 +39,11 @@ class Overdue:
     views: tuple[NodeView, ...]
     limit_seconds: int
 
+    @property
+    def detail(self) -> str:
+        """What people are told beside the code."""
+        return f"none came within {self.limit_seconds} s"
+
 
 def overdue_requests(scene: Scene) -> Iterator[Overdue]:
     """Requests to give up so that their jobs may start elsewhere.

@@ -28,6 +28,7 @@ from slurm_hooks.reconcile.actions import (
     ReasonCode,
     UpdateNode,
 )
+from slurm_hooks.reconcile.capacity_wait import WAIT_LIMIT_CODE, overdue_requests
 from slurm_hooks.reconcile.expectations import still_holds
 from slurm_hooks.reconcile.failure_table import Reaction
 from slurm_hooks.reconcile.phases import Intent, VmPhase
@@ -157,7 +158,17 @@ def _returns(views: Iterable[NodeView], now: datetime, *, succeeded: bool) -> It
 def _failed_calls(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:
     """Requests that failed or were refused, counted before or not, each with its pool."""
     yield from _failed_requests(scene)
+    yield from _given_up(scene)
     yield from _refusals(scene)
+
+
+def _given_up(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:
+    """Requests that waited for too long, in the one pass that gives them up: the pool has no
+    capacity, and jobs shall try the next one."""
+    for overdue in overdue_requests(scene):
+        marked = overdue.request
+        key = f"{marked.request.reference.name} of {marked.request.creation_time_utc}"
+        yield marked.mark.pool, PoolFailure(key, scene.now, WAIT_LIMIT_CODE, overdue.detail)
 
 
 def _failed_requests(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:

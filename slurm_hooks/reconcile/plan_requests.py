@@ -136,8 +136,7 @@ class _Planning:
         """Cancel a request and fail the start of its nodes."""
         cancellation = cancellation_of(overdue.request)
         self.actions[cancellation.subject] = cancellation
-        detail = f"none came within {overdue.limit_seconds} s"
-        self._fail(overdue.views, Wait(WaitKind.FAILED, WAIT_LIMIT_CODE, detail))
+        self._fail(overdue.views, Wait(WaitKind.FAILED, WAIT_LIMIT_CODE, overdue.detail))
 
     def _is_on_its_way(self, gang: Gang, part: Part) -> bool:
         tried = self._tried(gang, part)

@@ -11,7 +11,7 @@ from slurm_hooks.compute.model import InstanceStatus, RequestState
 from slurm_hooks.reconcile.actions import CancelRequest, InsertRequest, TellJob, UpdateNode
 from slurm_hooks.reconcile.specifications import run_duration_of
 from slurm_hooks.slurm.client import NodeUpdate
-from slurm_hooks.slurm.model import BaseState, Job, JobState
+from slurm_hooks.slurm.model import BaseState, Job, JobState, NodeFlag
 from tests.unit.reconcile.builders import CLUSTER, N0, N1, NOW, World, job, request, starting, vm
 from tests.unit.reconcile.scenario import Scenario
 
@@ -80,6 +80,21 @@ def test_job_that_waited_too_long_is_pending_again_and_keeps_the_reason(tmp_path
     )
     assert "CAPACITY_WAIT_LIMIT" in scenario.slurm.nodes[N0].reason
     assert scenario.requests() == []
+
+
+def test_pool_whose_request_waited_too_long_is_held_so_that_jobs_try_the_next(
+    tmp_path: Path,
+) -> None:
+    cluster = with_pool(capacity_wait_limit_seconds=LIMIT_SECONDS)
+    policy = replace(cluster.policy, hold_after_failures=1)
+    scenario = Scenario(tmp_path, replace(cluster, policy=policy))
+    scenario.slurm.submit([N0])
+    scenario.settle()
+    scenario.now += timedelta(seconds=LIMIT_SECONDS + 1)
+    scenario.run()
+    untouched = scenario.slurm.nodes["flexvm-a3u-3"]
+    assert untouched.state.has(NodeFlag.DRAIN)
+    assert "CAPACITY_WAIT_LIMIT" in untouched.reason
 
 
 def test_waiting_job_is_told_what_the_last_requests_waited() -> None:

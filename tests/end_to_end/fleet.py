@@ -19,7 +19,7 @@ UP_SECONDS = 60
 GONE_SECONDS = 60
 UNTIL_TOLD = ("bash", "-c", "until [ -e go ]; do sleep 0.2; done")
 """A command that runs until `let_go`."""
-SETTLED_PASSES = 5
+SETTLED_PASSES = 3
 """So many passes after a change, whatever two sightings would start has been started."""
 
 _POWER_WORDS = {"POWERED_DOWN", "POWERING_UP", "POWERING_DOWN", "POWER_DOWN", "POWER_UP"}

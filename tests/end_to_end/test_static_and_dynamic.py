@@ -68,9 +68,10 @@ def test_dead_slurmd_on_a_living_vm_is_replaced_but_not_where_a_person_set_the_n
     fleet.wait_until_up(N0, N1)
     fleet.configure(f"SlurmdTimeout={SLURMD_TIMEOUT_SECONDS}")
     vms = {node: fleet.vm_id(node) for node in (N0, N1)}
-    fleet.update(N1, "down", "fan is loud")
     for node in (N0, N1):
         fleet.box.control.kill_guest(node)
+    # Only now: with ReturnToService=2 a slurmd that registers again would end it.
+    fleet.update(N1, "down", "fan is loud")
     fleet.box.wait_until(
         "Slurm to give the node up and us to replace it",
         lambda: fleet.vm_id(N0) not in ("", vms[N0]),

@@ -36,6 +36,7 @@ class Expectation(enum.StrEnum):
     NOT_RESPONDING = "DOWN and not responding"
     RESUME_FAILED = "DOWN and POWERED_DOWN"
     OFF = "POWERED_DOWN"
+    TRAPPED = "IDLE, POWERED_DOWN and NOT_RESPONDING"
     FREE_AND_OFF = "off or going off, in service, of no job, with no person's reason"
     HELD = "off or idle, drained because its pool is held"
     UP_WITH_OUR_REASON = "registered and in service, with a reason of ours"

@@ -37,6 +37,8 @@ def still_holds(expectation: Expectation, node: Node) -> bool:
             return _is_up(node) and is_ours(node.reason)
         case Expectation.OFF:
             return intent is Intent.OFF
+        case Expectation.TRAPPED:
+            return intent is Intent.TRAPPED
         case Expectation.RESUME_FAILED:
             return intent is Intent.RESUME_FAILED
 

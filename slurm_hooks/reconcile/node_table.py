@@ -35,6 +35,7 @@ class Step(enum.StrEnum):
     LOSE_JOBS = "set down with the reason it has, once the VM is missing twice"
     RECYCLE = "keep the console output of its VM and power down"
     RECOVER = "power down, which brings the node back"
+    FREE_TRAPPED = "power down, after which Slurm gives it to jobs again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ TABLE: tuple[Row, ...] = (
             _I.STOPPING,
             _I.OFF,
             _I.STATIC_OFF,
+            _I.TRAPPED,
             _I.RESUME_FAILED,
         ),
         (),
@@ -123,7 +125,7 @@ TABLE: tuple[Row, ...] = (
     _row(_I.NOT_RESPONDING, (), _ALIVE, _S.RECYCLE, "slurmd died alone, and nothing runs there"),
     _row(_I.NOT_RESPONDING, (), (), _S.LEAVE, "its VM goes, or we do not know"),
     _row(
-        (_I.ASKED_OFF, _I.STOPPING, _I.OFF, _I.STATIC_OFF),
+        (_I.ASKED_OFF, _I.STOPPING, _I.OFF, _I.STATIC_OFF, _I.TRAPPED),
         (_R.WAITING,),
         (),
         _S.CANCEL_REQUEST,
@@ -131,6 +133,7 @@ TABLE: tuple[Row, ...] = (
     ),
     _row(_I.ASKED_OFF, (), (), _S.LEAVE, "Slurm asks for the VM's end in a moment"),
     _row((_I.STOPPING, _I.OFF), (), (_V.NONE, _V.LEAVING), _S.LEAVE, "as it should be"),
+    _row(_I.TRAPPED, (), (), _S.FREE_TRAPPED, "Slurm would keep it from jobs for ever"),
     _row(_I.STATIC_OFF, (), (_V.NONE,), _S.POWER_UP, "a static node always exists"),
     _row(_I.STATIC_OFF, (), (_V.LEAVING,), _S.AWAIT_DELETION, "never two VMs of one name"),
     _row(_I.STOPPING, (), (), _S.DELETE_VM, "Slurm has asked for it"),

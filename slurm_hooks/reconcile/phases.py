@@ -37,6 +37,9 @@ class Intent(enum.StrEnum):
     """POWERED_DOWN: there must be no VM."""
     STATIC_OFF = "STATIC_OFF"
     """POWERED_DOWN though its pool's min_node_count says that it must always exist."""
+    TRAPPED = "TRAPPED"
+    """POWERED_DOWN and NOT_RESPONDING: somebody gave it back with RESUME or UNDRAIN while it was
+    off, and after its next restart slurmctld never gives it to a job again."""
     RESUME_FAILED = "RESUME_FAILED"
     """ResumeTimeout passed: DOWN and POWERED_DOWN, and Slurm never brings it back itself."""
     INCONSISTENT = "INCONSISTENT"
@@ -165,9 +168,20 @@ def _intent_while_starting(node: Node, held: bool, owner_ended: bool) -> Intent:
 def _intent_while_off(node: Node, must_exist: bool) -> Intent:
     if node.state.base is not BaseState.DOWN:
         kept_off = node.state.has(NodeFlag.DRAIN, NodeFlag.FAIL, NodeFlag.POWER_UP)
+        if _is_trapped(node) and not kept_off:
+            return Intent.TRAPPED
         wanted = must_exist and not kept_off
         return Intent.STATIC_OFF if wanted else Intent.OFF
     return Intent.RESUME_FAILED if RESUME_TIMEOUT in node.reason else Intent.OFF
+
+
+def _is_trapped(node: Node) -> bool:
+    """A node whose power down is asked for already leaves the trap by itself."""
+    return (
+        node.state.base is BaseState.IDLE
+        and node.state.has(NodeFlag.NOT_RESPONDING)
+        and not node.state.has(NodeFlag.POWER_DOWN)
+    )
 
 
 def request_phase_of(state: RequestState) -> RequestPhase:

@@ -28,7 +28,14 @@ from slurm_hooks.reconcile.views import NodeView, World
 from slurm_hooks.slurm.model import Job, JobState, Reservation
 
 _GOING = frozenset(
-    {Intent.ASKED_OFF, Intent.STOPPING, Intent.OFF, Intent.STATIC_OFF, Intent.RESUME_FAILED}
+    {
+        Intent.ASKED_OFF,
+        Intent.STOPPING,
+        Intent.OFF,
+        Intent.STATIC_OFF,
+        Intent.TRAPPED,
+        Intent.RESUME_FAILED,
+    }
 )
 _STARTING = frozenset({Intent.STARTING, Intent.ABANDONED, Intent.INCONSISTENT})
 _OF_AN_EARLIER_START = frozenset({VmPhase.LEAVING, VmPhase.BROKEN})

@@ -80,6 +80,8 @@ def _actions_of(view: NodeView, scene: Scene) -> Iterator[Action]:
                 Expectation.NOT_RESPONDING,
                 ReasonCode.NOT_RESPONDING,
             )
+        case Step.FREE_TRAPPED:
+            yield _update(view, (NodeUpdate.POWER_DOWN,), Expectation.TRAPPED, None)
         case Step.RECOVER:
             yield _update(
                 view,

@@ -43,6 +43,7 @@ _COMING_FREE = frozenset(
         Intent.STOPPING,
         Intent.OFF,
         Intent.STATIC_OFF,
+        Intent.TRAPPED,
     }
 )
 _LEAST_GAIN_SECONDS = 600

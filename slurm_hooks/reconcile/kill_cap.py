@@ -4,6 +4,9 @@ Invariant: a pass takes down no node for a missing VM, or reaps no VM, when that
 than the larger of a number and a share of the nodes that are up; not some of them, none. It goes
 on by itself once fewer are in question, or as many as an operator has confirmed.
 
+The same holds for nodes that only Slurm calls dead, since their slurmd is silent, while their
+VMs run: when many are, the network is more likely ill than they.
+
 Not in question is what the other system tells, too. A node that slurmd does not answer from is
 as dead in Slurm as its VM in Compute Engine, and Slurm would take it down itself; so when VMs
 really vanish by the hundred, this lasts until Slurm has noticed. And a VM that outlived its
@@ -16,7 +19,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from slurm_hooks.reconcile.actions import Action, DeleteInstance, Notice, NoticeKind, UpdateNode
+from slurm_hooks.reconcile.actions import (
+    Action,
+    DeleteInstance,
+    KeepConsole,
+    Notice,
+    NoticeKind,
+    UpdateNode,
+)
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import VmPhase
 from slurm_hooks.reconcile.scene import Scene
@@ -24,6 +34,7 @@ from slurm_hooks.reconcile.views import NodeView
 from slurm_hooks.slurm.model import BaseState, NodeFlag, SlurmSnapshot
 
 NODES_IN_QUESTION = "nodes whose VMs are missing"
+SILENT_IN_QUESTION = "nodes whose VMs run and whose slurmd does not answer"
 VMS_IN_QUESTION = "VMs that nothing in Slurm needs"
 
 _POWER_FLAGS = (NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN, NodeFlag.POWERING_UP)
@@ -55,9 +66,12 @@ def held_kills(
         if _is_in_question(view) and name not in scene.world.ended
     }
     losses = [a for a in planned if isinstance(a, UpdateNode) and a.node in missing]
+    silent = {name for name, view in scene.world.views.items() if view.step is Step.RECYCLE}
+    recycled = [a for a in planned if isinstance(a, UpdateNode | KeepConsole) and a.node in silent]
     reaps = [a for a in planned if isinstance(a, DeleteInstance) and _is_reaping(a, scene)]
     return (
         *_held(losses, NODES_IN_QUESTION, len(missing), limit),
+        *_held(recycled, SILENT_IN_QUESTION, len(silent), limit),
         *_held(reaps, VMS_IN_QUESTION, len(reaps), limit),
     )
 

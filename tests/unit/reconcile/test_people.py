@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from slurm_hooks.reconcile.comments import node_reason
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import BaseState, JobState, Node, NodeFlag
-from tests.unit.reconcile.builders import N0, World, job, node, request, vm
+from tests.unit.reconcile.builders import N0, World, example_cluster, job, node, request, vm
 from tests.unit.reconcile.scenario import Scenario
 
 MISSING_BEFORE = Memory(missing={N0: 1})
@@ -68,6 +69,21 @@ def test_a_node_whose_slurmd_died_is_powered_down_and_its_console_kept() -> None
     assert update.updates == (NodeUpdate.POWER_DOWN,)
     assert len(world.actions(KeepConsole)) == 1
     assert world.actions(DeleteInstance) == []
+
+
+@pytest.mark.parametrize(("count", "recycled"), [(10, 10), (11, 0)])
+def test_many_silent_nodes_at_once_are_more_likely_an_ill_network(
+    count: int, recycled: int
+) -> None:
+    silent = node(N0, NodeFlag.NOT_RESPONDING, base=BaseState.DOWN, reason="Not responding")
+    names = [f"flexvm-a3u-{index}" for index in range(count)]
+    world = World(
+        [replace(silent, name=name) for name in names],
+        vms=[vm(name) for name in names],
+        cluster=example_cluster(max_node_count=count),
+    )
+    assert len(world.actions(UpdateNode)) == recycled
+    assert len(world.actions(KeepConsole)) == recycled
 
 
 def test_a_silent_node_that_slurm_has_not_given_up_is_left_alone() -> None:

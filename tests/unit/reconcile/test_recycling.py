@@ -137,7 +137,7 @@ def test_node_in_a_reservation_of_others_is_left_alone() -> None:
 
 def test_none_is_renewed_while_its_pool_is_held() -> None:
     record = PoolRecord(
-        3, NOW, holds=1, until_utc=NOW + timedelta(minutes=5), code="QUOTA_EXCEEDED"
+        3, NOW, holds=1, until_utc=NOW + timedelta(minutes=5), cause="QUOTA_EXCEEDED"
     )
     keeper = replace(up(N2, base=BaseState.ALLOCATED), comment=record_text(record))
     assert renewed(replace(STALE, nodes=[*STALE.nodes, keeper])) == []

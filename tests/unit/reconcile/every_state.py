@@ -41,6 +41,14 @@ POWER_FLAGS = (
 )
 SIDE_FLAGS = tuple(flag for flag in NodeFlag if flag not in (*POWER_FLAGS, NodeFlag.CLOUD))
 MOST = 1_000_000
+A_PERSONS_REASON = "fan is loud"
+REASONS = (
+    "",
+    A_PERSONS_REASON,
+    "Not responding",
+    "ResumeTimeout reached",
+    "slurm-hooks: VM gone",
+)
 
 
 class Version(enum.StrEnum):
@@ -135,7 +143,14 @@ class Case:
     name: str
     job_id: int
     state: NodeState
+    reason: str
     around: Surroundings
+
+    @property
+    def is_out_of_service(self) -> bool:
+        """Whether a person took the node, which is up, out of service."""
+        is_out = self.state.base is BaseState.DOWN or self.state.has(NodeFlag.DRAIN, NodeFlag.FAIL)
+        return is_out and self.reason == A_PERSONS_REASON and not self.state.has(*POWER_FLAGS)
 
     @property
     def works(self) -> bool:
@@ -175,18 +190,22 @@ class Decided:
         return [action for action in self.actions if isinstance(action, kinds)]
 
 
-def decided(states: Iterable[NodeState], around: Iterable[Surroundings]) -> Iterator[Decided]:
-    """What is decided for every state in all surroundings."""
-    cases = itertools.product(states, list(around))
+def decided(
+    states: Iterable[NodeState],
+    around: Iterable[Surroundings],
+    reasons: Iterable[str] = ("ResumeTimeout reached",),
+) -> Iterator[Decided]:
+    """What is decided for every state with each reason in all surroundings."""
+    cases = itertools.product(states, list(reasons), list(around))
     while chunk := list(itertools.islice(cases, CASES_A_SNAPSHOT)):
         yield from _decide_chunk(chunk)
 
 
-def _decide_chunk(chunk: list[tuple[NodeState, Surroundings]]) -> Iterator[Decided]:
-    cases = [_case(index, state, around) for index, (state, around) in enumerate(chunk)]
+def _decide_chunk(chunk: list[tuple[NodeState, str, Surroundings]]) -> Iterator[Decided]:
+    cases = [_case(index, *said) for index, said in enumerate(chunk)]
     names = {case.name: 2 for case in cases}
     world = World(
-        nodes=[Node(case.name, case.state, reason="ResumeTimeout reached") for case in cases],
+        nodes=[Node(case.name, case.state, reason=case.reason) for case in cases],
         jobs=[job for case in cases if (job := _job(case))],
         requests=[made for case in cases if (made := _request(case))],
         vms=[instance for case in cases if (instance := _vm(case))],
@@ -212,9 +231,9 @@ def _cluster() -> Cluster:
 CLUSTER = _cluster()
 
 
-def _case(index: int, state: NodeState, around: Surroundings) -> Case:
+def _case(index: int, state: NodeState, reason: str, around: Surroundings) -> Case:
     number = index if around.is_static else CASES_A_SNAPSHOT + index
-    return Case(f"flexvm-a3u-{number}", index + 1, state, around)
+    return Case(f"flexvm-a3u-{number}", index + 1, state, reason, around)
 
 
 def _job(case: Case) -> Job | None:

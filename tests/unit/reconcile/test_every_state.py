@@ -17,6 +17,7 @@ from slurm_hooks.reconcile.actions import (
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import JobState
 from tests.unit.reconcile.every_state import (
+    REASONS,
     Decided,
     Version,
     decided,
@@ -89,6 +90,12 @@ def gives_a_young_vm_time_to_boot(result: Decided) -> bool:
     return not (boots and result.of(UpdateNode, DeleteInstance))
 
 
+def leaves_what_a_person_took_out_alone(result: Decided) -> bool:
+    case = result.case
+    theirs = case.is_out_of_service and (case.around.vm_lives or not case.works)
+    return not (theirs and result.of(UpdateNode, DeleteInstance, InsertRequest))
+
+
 def never_undrains(result: Decided) -> bool:
     return not any(
         isinstance(action, UpdateNode)
@@ -106,6 +113,7 @@ RULES: tuple[Callable[[Decided], bool], ...] = (
     asks_only_for_free_names,
     powers_up_only_what_is_off,
     gives_a_young_vm_time_to_boot,
+    leaves_what_a_person_took_out_alone,
     never_undrains,
 )
 
@@ -140,6 +148,12 @@ def test_every_flag_of_a_version(version: Version) -> None:
     around = surroundings((None, InstanceStatus.RUNNING), (None,), (None, JobState.RUNNING))
     states = node_states(version, most_power_flags=1, most_side_flags=1)
     assert broken_rules(decided(states, around), least=7_000) == {}
+
+
+def test_every_flag_with_every_reason() -> None:
+    around = surroundings((None, InstanceStatus.RUNNING), (None,), (None, JobState.RUNNING))
+    states = node_states(Version.V24_11, most_power_flags=1, most_side_flags=1)
+    assert broken_rules(decided(states, around, REASONS), least=30_000) == {}
 
 
 @pytest.mark.slow

@@ -39,6 +39,7 @@ POWER_FLAGS = (
     NodeFlag.POWERING_DOWN,
     NodeFlag.POWERING_UP,
 )
+CHANGING = (NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN, NodeFlag.POWERING_UP)
 SIDE_FLAGS = tuple(flag for flag in NodeFlag if flag not in (*POWER_FLAGS, NodeFlag.CLOUD))
 MOST = 1_000_000
 A_PERSONS_REASON = "fan is loud"
@@ -154,8 +155,9 @@ class Case:
 
     @property
     def works(self) -> bool:
-        """Whether a job may be running or completing on the node: it is up, and has one."""
-        if self.state.has(NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN, NodeFlag.POWERING_UP):
+        """Whether a job may be running or completing on the node: it is up, and has one. Slurm
+        ends the jobs of a node before it is DOWN."""
+        if self.state.base is BaseState.DOWN or self.state.has(*CHANGING):
             return False
         return (
             self.state.base in (BaseState.ALLOCATED, BaseState.MIXED)

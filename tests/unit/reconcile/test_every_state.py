@@ -15,7 +15,7 @@ from slurm_hooks.reconcile.actions import (
     UpdateNode,
 )
 from slurm_hooks.slurm.client import NodeUpdate
-from slurm_hooks.slurm.model import JobState
+from slurm_hooks.slurm.model import JobState, NodeFlag
 from tests.unit.reconcile.every_state import (
     REASONS,
     Decided,
@@ -91,8 +91,10 @@ def gives_a_young_vm_time_to_boot(result: Decided) -> bool:
 
 
 def leaves_what_a_person_took_out_alone(result: Decided) -> bool:
+    """Only jobs below which the VM is gone are given back."""
     case = result.case
-    theirs = case.is_out_of_service and (case.around.vm_lives or not case.works)
+    holds_jobs = case.works or case.state.has(NodeFlag.COMPLETING)
+    theirs = case.is_out_of_service and (case.around.vm_lives or not holds_jobs)
     return not (theirs and result.of(UpdateNode, DeleteInstance, InsertRequest))
 
 

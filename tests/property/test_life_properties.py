@@ -38,7 +38,7 @@ NAMES = [f"flexvm-a3u-{index}" for index in range(4)]
 CLUSTER = example_cluster(min_node_count=1, max_node_count=len(NAMES))
 POWER = (NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN, NodeFlag.POWERING_UP)
 OUT = (NodeFlag.DRAIN, NodeFlag.FAIL)
-MOST_CALLS_A_PASS = 60
+MOST_CALLS_A_PASS = 25
 END_ROUNDS = 5
 END_TICKS = 7
 LONGER_THAN_EVERY_GRACE = timedelta(seconds=400)
@@ -135,6 +135,7 @@ class Lives(RuleBasedStateMachine):
                 NodeUpdate.DRAIN,
                 NodeUpdate.DOWN,
                 NodeUpdate.IDLE,
+                NodeUpdate.RESUME,
             ]
         ),
     )
@@ -272,6 +273,10 @@ class Lives(RuleBasedStateMachine):
         node = self.life.slurm.nodes[name]
         has_vm = name in self.life.vm_names()
         is_up = not node.state.has(*POWER)
+        is_trapped = node.state.has(NodeFlag.POWERED_DOWN) and node.state.has(
+            NodeFlag.NOT_RESPONDING
+        )
+        assert not is_trapped, f"never given to a job again: {node}"
         assert not (node.state.has(NodeFlag.POWERED_DOWN) and has_vm), (
             f"VM outlives its need: {node}"
         )

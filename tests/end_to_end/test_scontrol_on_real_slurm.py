@@ -233,7 +233,7 @@ def test_reservation_of_the_past_begins_now_under_a_running_job(
 def test_signal_reaches_batch_script_and_step(
     client: ScontrolClient, cluster: PrivateSlurm
 ) -> None:
-    name = cluster.node_names[0]
+    name = cluster.node_names[2]
     script = cluster.directory / "trap.sh"
     script.write_text("""#!/bin/bash
 trap 'echo told; exit 0' USR1

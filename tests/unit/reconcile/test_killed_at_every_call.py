@@ -128,7 +128,7 @@ STORIES: tuple[tuple[Callable[[Life], None], int], ...] = (
 def end_of(story: Callable[[Life], None], life: Life) -> tuple[object, ...]:
     """The end state once every grace is over."""
     story(life)
-    for _ in range(3):
+    for _ in range(2):
         life.advance(LONGER_THAN_EVERY_GRACE)
         life.rest()
     return life.end_state()

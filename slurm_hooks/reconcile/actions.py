@@ -373,6 +373,13 @@ class Plan:
 INSERT_REQUEST = "insert request"
 
 
+def told_as(action: Action) -> str:
+    """What people are told that a refusal is about: VMs of a group are deleted together."""
+    if isinstance(action, DeleteInstance) and action.group is not None:
+        return f"delete instances of {action.group.name}"
+    return action.subject
+
+
 def subject_of_insertion(reference: RequestReference) -> str:
     """The subject of the action that makes this resize request."""
     return f"{INSERT_REQUEST} {_request_text(reference)}"

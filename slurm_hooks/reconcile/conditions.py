@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from slurm_hooks.compute.errors import ErrorKind
 from slurm_hooks.history.log import log_event
-from slurm_hooks.reconcile.actions import Action, DeleteInstance, Notice, NoticeKind, Plan
+from slurm_hooks.reconcile.actions import Notice, NoticeKind, Plan, told_as
 from slurm_hooks.reconcile.memory import Outcome
 
 LOG = logging.getLogger("slurm-hooksd")
@@ -72,16 +72,10 @@ def _is_news(before: Notice | None, notice: Notice) -> bool:
 
 
 def _refusals(outcomes: Iterable[Outcome]) -> Iterator[Notice]:
-    """What Compute Engine refused. VMs of a group are deleted together, and refused together."""
+    """What Compute Engine refused."""
     for outcome in outcomes:
         error, action = outcome.error, outcome.action
         if error is None or error.kind in _EXPECTED:
             continue
         detail = f"{error.code} {error.message}"
-        yield Notice(NoticeKind.FAILURE, _refused(action), detail, error.kind)
-
-
-def _refused(action: Action) -> str:
-    if isinstance(action, DeleteInstance) and action.group is not None:
-        return f"delete instances of {action.group.name}"
-    return action.subject
+        yield Notice(NoticeKind.FAILURE, told_as(action), detail, error.kind)

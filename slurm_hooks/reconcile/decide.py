@@ -142,7 +142,7 @@ def _notices(slurm: SlurmSnapshot, compute: ComputeSnapshot, memory: Memory) -> 
     yield from _unknown_states(compute)
     for instance in compute.duplicates:
         yield Notice(NoticeKind.DUPLICATE_VM, instance.name, instance.zone)
-    for subject, failure in memory.failures.items():
+    for subject, failure in {f.told_as or key: f for key, f in memory.failures.items()}.items():
         detail = f"{failure.code} {failure.message}"
         yield Notice(NoticeKind.FAILURE, subject, detail, failure.kind)
 

@@ -25,10 +25,14 @@ class Occasion(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What was being done, and for which pool; without one no pool is to blame."""
+    """What was being done, and for which pool; without one no pool is to blame.
+
+    `told_as` is what people are told that it was about; empty where it is the action's subject.
+    """
 
     occasion: Occasion
     pool_id: str = ""
+    told_as: str = ""
 
 
 class Reaction(enum.StrEnum):

@@ -23,6 +23,7 @@ from slurm_hooks.reconcile.actions import (
     KeepPoolRecord,
     Plan,
     WarnJob,
+    told_as,
 )
 from slurm_hooks.reconcile.failure_table import Cause, Occasion, Reaction, reaction_to
 from slurm_hooks.reconcile.node_table import Step
@@ -141,7 +142,7 @@ def _causes_of(action: Action) -> tuple[Cause, Cause]:
         case CancelRequest():
             return (Cause(Occasion.CANCEL),) * 2
         case _:
-            return (Cause(Occasion.DELETE),) * 2
+            return (Cause(Occasion.DELETE, told_as=told_as(action)),) * 2
 
 
 def _keep(
@@ -160,7 +161,13 @@ def _keep(
         case _:
             return
     failures[subject] = Failure(
-        error.kind, error.code, error.message, until, cause.occasion, cause.pool_id
+        error.kind,
+        error.code,
+        error.message,
+        until,
+        cause.occasion,
+        cause.pool_id,
+        cause.told_as,
     )
 
 

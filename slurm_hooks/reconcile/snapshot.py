@@ -60,6 +60,7 @@ class Failure:
     until_utc: datetime
     occasion: Occasion = Occasion.INSERT_REQUEST
     pool_id: str = ""
+    told_as: str = ""
 
     @property
     def reaction(self) -> Reaction:

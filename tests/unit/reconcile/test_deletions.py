@@ -159,6 +159,16 @@ def test_refused_deletion_is_reported_and_tried_again_later(scenario: Scenario, 
     assert scenario.vm_names() == []
 
 
+def test_refusal_for_a_whole_group_is_one_condition(scenario: Scenario) -> None:
+    job_id = running_job(scenario, N0, N1)
+    suspend_after(scenario, job_id, N0, N1)
+    error = ComputeError(ErrorKind.PERMISSION, "forbidden", "grant compute.instances.delete")
+    scenario.compute.fail_next(error, "delete_instances")
+    scenario.run()
+    (notice,) = scenario.run().notices
+    assert notice.subject == f"delete instances of {GROUP.reference.name}"
+
+
 class OneBadMember(FakeCompute):
     """A service that refuses every call with this VM in it."""
 

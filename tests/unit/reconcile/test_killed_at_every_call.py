@@ -13,6 +13,7 @@ from slurm_hooks.slurm.model import JobState
 from tests.unit.reconcile.builders import N0, N1, example_cluster
 from tests.unit.reconcile.life import Life, lives
 
+CALLS_OF_A_RECOVERY = 8
 LONGER_THAN_EVERY_GRACE = timedelta(seconds=400)
 
 
@@ -168,13 +169,15 @@ def test_death_at_any_call_leads_to_the_same_end(
 @pytest.mark.slow
 @every_story
 @pytest.mark.parametrize("after_the_call", [False, True], ids=["before", "after"])
-def test_two_deaths_at_any_calls_lead_to_the_same_end(
+def test_second_death_while_the_first_is_made_up_for_leads_to_the_same_end(
     tmp_path: Path, story: Callable[[Life], None], min_node_count: int, after_the_call: bool
 ) -> None:
     make = lives(tmp_path, example_cluster(min_node_count=min_node_count), True)
     undisturbed = make()
     end = end_of(story, undisturbed)
-    for pair in itertools.combinations(range(1, undisturbed.door.calls + 1), 2):
+    firsts, distances = range(1, undisturbed.door.calls + 1), range(1, CALLS_OF_A_RECOVERY + 1)
+    for first, distance in itertools.product(firsts, distances):
+        pair = first, first + distance
         life = make()
         life.door.deaths_at, life.door.dies_after_the_call = set(pair), after_the_call
         assert end_of(story, life) == end, f"died at calls {pair}"

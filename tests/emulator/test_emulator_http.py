@@ -23,6 +23,7 @@ from tests.emulator.http_api import (
     Answer,
     Api,
 )
+from tests.emulator_process import EmulatorProcess
 
 pytestmark = pytest.mark.slow
 
@@ -470,3 +471,10 @@ def test_status_counts_what_there_is(api: Api, control: EmulatorControl) -> None
     assert status.ready and status.project == "demo" and status.project_number == 123456789012
     counted = (status.groups, status.templates, status.resize_requests, status.instances)
     assert counted == (1, 1, 1, 2)
+
+
+def test_shutdown_call_ends_an_idle_emulator_every_time() -> None:
+    for _ in range(5):
+        with EmulatorProcess() as emulator:
+            emulator.control.shutdown()
+            assert emulator.wait() == 0

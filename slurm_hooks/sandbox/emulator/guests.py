@@ -135,7 +135,8 @@ class GuestProcesses:
         if guest.process is not None and not guest.exited.is_set():
             _signal_group(guest.group, signal.SIGTERM)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(guest.exited.wait(), window_seconds)
+                async with asyncio.timeout(window_seconds):
+                    await guest.exited.wait()
         await self._kill(guest)
         await guest.metadata.close()
         self._forget_serial(guest.instance)

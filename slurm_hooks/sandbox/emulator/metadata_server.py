@@ -72,7 +72,8 @@ class MetadataServer:
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; whether the connection stays open."""
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _HEAD_SECONDS)
+        async with asyncio.timeout(_HEAD_SECONDS):
+            head = await reader.readuntil(b"\r\n\r\n")
         request, *lines = head.decode("latin-1").split("\r\n")
         method, _, rest = request.partition(" ")
         target = rest.rpartition(" ")[0]

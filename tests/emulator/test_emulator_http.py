@@ -430,18 +430,32 @@ def test_links_name_the_public_host_and_numbers_are_strings(api: Api) -> None:
     assert vm["resourceStatus"]["scheduling"]["terminationTimestamp"].endswith("-08:00")
 
 
-def test_batch_answers_each_call_on_its_own(api: Api, control: EmulatorControl) -> None:
+def send_batch(url: str, *paths: str) -> str:
+    """GET several paths in one batch; the whole answer."""
     parts = "".join(
         f"--b\r\nContent-Type: application/http\r\nContent-ID: <x+{number}>\r\n\r\n"
         f"GET {path} HTTP/1.1\r\n\r\n\r\n"
-        for number, path in enumerate((GROUPS, f"{GROUPS}/none"))
+        for number, path in enumerate(paths)
     )
-    host, _, port = control.url.removeprefix("http://").partition(":")
+    host, _, port = url.removeprefix("http://").partition(":")
     connection = http.client.HTTPConnection(host, int(port), timeout=10)
     headers = {"Content-Type": "multipart/mixed; boundary=b"}
-    connection.request("POST", "/batch/compute/v1", f"{parts}--b--\r\n", headers)
-    answer = connection.getresponse().read().decode()
-    connection.close()
+    try:
+        connection.request("POST", "/batch/compute/v1", f"{parts}--b--\r\n", headers)
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+def test_call_dropped_in_a_batch_drops_the_batch(api: Api, control: EmulatorControl) -> None:
+    control.add_fault("GET", "none$", kind="drop")
+    with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
+        send_batch(control.url, GROUPS, f"{GROUPS}/none")
+    assert api.get(GROUPS).status == 200
+
+
+def test_batch_answers_each_call_on_its_own(api: Api, control: EmulatorControl) -> None:
+    answer = send_batch(control.url, GROUPS, f"{GROUPS}/none")
     assert answer.index("<response-x+0>") < answer.index("HTTP/1.1 200")
     assert answer.index("<response-x+1>") < answer.index("HTTP/1.1 404")
 

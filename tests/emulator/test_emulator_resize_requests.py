@@ -296,6 +296,8 @@ def test_run_duration_of_the_request_wins_over_the_template() -> None:
     vm = project.instance("n-0")
     assert vm.last_start_utc is not None and vm.termination_time_utc is not None
     assert (vm.termination_time_utc - vm.last_start_utc).total_seconds() == 600
+    assert vm.scheduling["maxRunDuration"] == {"seconds": "600"}
+    assert group.template.scheduling["maxRunDuration"] == {"seconds": "86400"}
 
 
 def test_regional_request_takes_the_one_zone_that_holds_all() -> None:

@@ -30,6 +30,7 @@ from slurm_hooks.sandbox.emulator.settings import FAST, Behaviour, Latency
 from slurm_hooks.sandbox.emulator.world import World
 
 _CLOSE_SECONDS = 2
+_KEEP_ALIVE_SECONDS = 75  # longer than any client pauses, so that no call meets a closing socket
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 logger = logging.getLogger(__name__)
 
@@ -127,6 +128,7 @@ async def serve(
         access_log=False,
         log_config=None,
         timeout_graceful_shutdown=_CLOSE_SECONDS,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
     )
     host, port = listener.getsockname()[:2]
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -59,7 +58,7 @@ def emulator(
         host, port = options.parse_listen(listen)
         default, limits = options.parse_capacities(capacity or [])
         chosen = options.EmulatorOptions(
-            project=project,
+            project=options.checked_project(project),
             project_number=project_number,
             host=host,
             port=port,
@@ -67,12 +66,12 @@ def emulator(
             fast=fast,
             default_capacity=default,
             capacities=limits,
-            boot_command=tuple(shlex.split(boot_command)),
-            stop_command=tuple(shlex.split(stop_command)),
+            boot_command=options.split_command("--boot-command", boot_command),
+            stop_command=options.split_command("--stop-command", stop_command),
             serial_directory=serial_directory,
         )
         server.run(chosen, _announce)
-    except (options.EmulatorError, ValueError) as error:
+    except options.EmulatorError as error:
         refuse(str(error), "see slurm-hooks emulator --help")
 
 

@@ -11,8 +11,9 @@ from slurm_hooks.compute.google_client import GoogleComputeClient
 from slurm_hooks.compute.model import RequestReference
 from slurm_hooks.sandbox.emulator.control import EmulatorControl
 from tests.emulator.compute_world import MACHINE_TYPE, ZONES, Value, World
-from tests.emulator.emulator_process import emulator_in_thread, eventually
+from tests.emulator.running import emulator_in_thread
 from tests.fakes.compute import FakeCompute
+from tests.waiting import eventually
 
 
 class FakeWorld:

@@ -32,7 +32,8 @@ from tests.emulator.compute_world import (
     request_specification,
     template_specification,
 )
-from tests.emulator.emulator_process import eventually, running_emulator
+from tests.emulator.running import running_emulator
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 

@@ -30,6 +30,14 @@ def test_mistake_ends_with_status_two_and_names_the_option_or_value(
     assert option in result.output
 
 
+@pytest.mark.parametrize("option", ["--log-file", "--serial-directory"])
+def test_unwritable_path_is_told(option: str) -> None:
+    arguments = ["emulator", "--boot-command", "true", option, "/proc/none/here"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert option in result.output and "Traceback" not in result.output
+
+
 def test_port_in_use_is_told() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from slurm_hooks.sandbox.emulator import process_trees
-from tests.emulator.emulator_process import eventually
 from tests.emulator.http_api import GROUP, REQUESTS, ZONE_PATH, Api
 from tests.emulator_process import EmulatorProcess
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,6 @@ import pytest
 
 from slurm_hooks.sandbox.emulator.control import EmulatorControl, EmulatorControlError
 from tests.emulator.emulated_project import MACHINE_TYPE, TEMPLATE, ZONAL_GROUP, ZONE
-from tests.emulator.emulator_process import eventually, running_emulator
 from tests.emulator.http_api import (
     GROUP,
     GROUPS,
@@ -23,7 +22,9 @@ from tests.emulator.http_api import (
     Answer,
     Api,
 )
+from tests.emulator.running import running_emulator
 from tests.emulator_process import EmulatorProcess
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 

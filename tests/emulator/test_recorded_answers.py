@@ -19,9 +19,10 @@ import pytest
 from slurm_hooks.sandbox.emulator.control import EmulatorControl
 from tests.emulator.compute_world import MACHINE_TYPE, REGION, ZONE
 from tests.emulator.discovery import PREFIX, Discovery
-from tests.emulator.emulator_process import eventually, running_emulator
+from tests.emulator.running import running_emulator
 from tests.emulator.shapes import differences
 from tests.shared_data import shared_file
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 

@@ -47,13 +47,9 @@ def emulator(
 
     Prints `listening on URL` once it answers. State is in memory only.
     """
-    import logging
-
     from slurm_hooks.sandbox.emulator import options, server
 
-    logging.basicConfig(
-        filename=log_file, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
-    )
+    _start_logging(log_file)
     try:
         host, port = options.parse_listen(listen)
         default, limits = options.parse_capacities(capacity or [])
@@ -73,6 +69,17 @@ def emulator(
         server.run(chosen, _announce)
     except options.EmulatorError as error:
         refuse(str(error), "see slurm-hooks emulator --help")
+
+
+def _start_logging(log_file: Path | None) -> None:
+    import logging
+
+    try:
+        logging.basicConfig(
+            filename=log_file, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+        )
+    except OSError as error:
+        refuse(f"--log-file {log_file}: {error.strerror}", "choose a file that can be written")
 
 
 def _announce(url: str) -> None:

@@ -51,7 +51,7 @@ class _Protocol(H11Protocol):
 
 
 def create_service(options: EmulatorOptions) -> Service:
-    """An emulator without a socket."""
+    """An emulator without a socket. Raises EmulatorError if it may not write where it should."""
     clock = Clock()
     world = World(
         places=Places.of(options.zones),
@@ -68,7 +68,10 @@ def create_service(options: EmulatorOptions) -> Service:
         settings = GuestSettings(
             options.boot_command, options.stop_command, options.serial_directory
         )
-        world.guests = GuestProcesses(settings, world, service.perform)
+        try:
+            world.guests = GuestProcesses(settings, world, service.perform)
+        except OSError as error:
+            raise EmulatorError(f"--serial-directory: {error}") from None
     return service
 
 

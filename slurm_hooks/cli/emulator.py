@@ -75,11 +75,12 @@ def _start_logging(log_file: Path | None) -> None:
     import logging
 
     try:
-        logging.basicConfig(
-            filename=log_file, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
-        )
+        handler = logging.FileHandler(log_file) if log_file else logging.StreamHandler()
     except OSError as error:
         refuse(f"--log-file {log_file}: {error.strerror}", "choose a file that can be written")
+    logging.basicConfig(
+        handlers=[handler], level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )
 
 
 def _announce(url: str) -> None:

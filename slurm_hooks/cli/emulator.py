@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from slurm_hooks.cli.mistakes import refuse
+from slurm_hooks.cli.mistakes import refuse, require_sandbox
 
 
 def emulator(
@@ -47,6 +47,7 @@ def emulator(
 
     Prints `listening on URL` once it answers. State is in memory only.
     """
+    require_sandbox()
     from slurm_hooks.sandbox.emulator import options, server
 
     _start_logging(log_file)

@@ -41,11 +41,11 @@ def find_settings() -> str:
 
 
 def prepare_spool(values: dict[str, str]) -> Path:
-    """Create the spool for this user alone, or check that it is. Raises SettingsError, OSError."""
+    """Create the spool for this user alone, or check that it is. Raises SettingsError."""
     directory = Path(values["SpoolDir"])
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except PermissionError as error:
+    except OSError as error:
         raise settings.SettingsError(
             f"SpoolDir {directory} cannot be created: {error.strerror}; as root, run "
             f"install -d -m 0700 -o slurm -g slurm {directory}, with your Slurm user for slurm"

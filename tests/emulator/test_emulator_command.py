@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -53,3 +55,19 @@ def test_help_names_every_option() -> None:
     assert result.exit_code == 0
     for option in ("--listen", "--project", "--zone", "--capacity", "--boot-command", "--fast"):
         assert option in result.output
+
+
+@pytest.mark.parametrize("command", [["emulator"], ["sandbox", "up"], ["sandbox", "demo"]])
+def test_package_without_the_sandbox_extra_says_what_to_install(command: list[str]) -> None:
+    # A module of None is one that cannot be imported, as where the extra was not installed.
+    program = "import sys; sys.modules['uvicorn'] = None\n"
+    program += "from slurm_hooks.cli.main import main; main()"
+    result = subprocess.run(
+        [sys.executable, "-c", program, *command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == 2
+    assert "'.[sandbox]'" in result.stderr and "Traceback" not in result.stderr

@@ -95,6 +95,20 @@ def test_closed_descriptors_and_blocked_signals_do_no_harm(bench: HookBench, bel
     assert len(bench.calls()) == 1
 
 
+def test_settings_before_the_hostlist_are_those_that_count(bench: HookBench, bell: Bell) -> None:
+    """Slurm 26.05 passes on arguments that stand in slurm.conf, before the hostlist."""
+    settings_file = bench.directory / "slurm-hooks.conf"
+    elsewhere = settings_file.rename(bench.directory / "other.conf")
+    assert bench.run("resume", "--settings", str(elsewhere), NODES).returncode == 0
+    assert bell.rung.is_set()
+    assert bench.calls()[0].nodes == ("flexvm-a3u-0", "flexvm-a3u-1")
+
+
+def test_features_behind_the_hostlist_are_no_nodes(bench: HookBench, bell: Bell) -> None:
+    bench.run("resume", NODES, "a3u,flexvm")
+    assert bench.calls()[0].nodes == ("flexvm-a3u-0", "flexvm-a3u-1")
+
+
 @pytest.mark.skipif(Path("/etc/slurm-hooks").exists(), reason="would reach a real installation")
 @pytest.mark.skipif(Path("/etc/slurm/slurm-hooks.conf").exists(), reason="likewise")
 def test_empty_environment_without_settings_still_exits_zero(bench: HookBench) -> None:

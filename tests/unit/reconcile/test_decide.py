@@ -70,6 +70,13 @@ def test_job_is_found_in_the_queue_when_the_resume_file_is_missing() -> None:
     assert (action.job_id, action.request.instances) == (12, (N0, N1))
 
 
+def test_vm_that_still_leaves_has_to_be_looked_at_again() -> None:
+    """A one-shot pass that ended here would never see the VM's end, nor clean up after it."""
+    world = World([stopping(N0)], vms=[vm(N0, InstanceStatus.STOPPING)])
+    assert not world.plan().actions
+    assert world.plan().unsettled
+
+
 def test_two_jobs_get_two_requests() -> None:
     world = World([starting(N0), starting(N1)], [job(12, N0), job(13, N1)])
     assert [(a.job_id, a.request.instances) for a in requests_of(world)] == [

@@ -78,6 +78,11 @@ def test_vm_that_still_leaves_has_to_be_looked_at_again() -> None:
     assert world.plan().unsettled
 
 
+def test_jobs_that_came_first_are_asked_for_first() -> None:
+    world = World([starting(N0), starting(N1)], [job(12, N1), job(13, N0)])
+    assert [a.job_id for a in requests_of(world)] == [12, 13]
+
+
 def test_shared_node_is_asked_for_by_the_job_that_slurm_named() -> None:
     world = World(
         [starting(N0), starting(N1)], [job(12, N0), job(13, N0, N1)], calls=(call(13, N0, N1),)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
-from slurm_hooks.compute.retry import RETRIED, RetryPolicy, pause_seconds, with_retries
+from slurm_hooks.compute.retry import RetryPolicy, pause_seconds, with_retries
 
 STEADY = RetryPolicy(jitter=0)
 NO_PAUSE = RetryPolicy(
     attempts=4, transient_pause_seconds=0, longest_pause_seconds=0, rate_pause_seconds=0
 )
+
+WORTH_ANOTHER_TRY = (ErrorKind.RATE, ErrorKind.TRANSIENT)
 
 
 def error(kind: ErrorKind) -> ComputeError:
@@ -52,7 +56,19 @@ def test_only_rate_and_transient_are_tried_again(kind: ErrorKind) -> None:
     with pytest.raises(ComputeError) as raised:
         with_retries(NO_PAUSE, call)
     assert raised.value.kind is kind
-    assert len(attempts) == (NO_PAUSE.attempts if kind in RETRIED else 1)
+    assert len(attempts) == (NO_PAUSE.attempts if kind in WORTH_ANOTHER_TRY else 1)
+
+
+def test_no_attempt_starts_after_the_total_time() -> None:
+    attempts = []
+
+    def call() -> None:
+        attempts.append(1)
+        raise error(ErrorKind.TRANSIENT)
+
+    with pytest.raises(ComputeError):
+        with_retries(replace(NO_PAUSE, total_seconds=0), call)
+    assert len(attempts) == 1
 
 
 def test_a_defect_of_ours_is_not_tried_again() -> None:

@@ -18,20 +18,21 @@ packages:
 
 $(VENV)/.installed: pyproject.toml | packages
 	@umask 022 && { test -x $(BIN)/python3 || $(PYTHON) -m venv $(VENV); }
-	@umask 022 && $(BIN)/python3 -m pip install --quiet --disable-pip-version-check --editable '.[test,node]'
+	@umask 022 && $(BIN)/python3 -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
 demo: install ## Run the main story on a real Slurm cluster in a box: a job waits, nodes come, it runs, they go
 	@$(BIN)/slurm-hooks sandbox demo
 
 test: install lint types layers ## Run all checks and all tests
-	@$(BIN)/python3 -m pytest
+	@$(BIN)/python3 -m pytest -m 'not slow'
+	@$(BIN)/python3 -m pytest -m slow --numprocesses 3 --dist loadscope
 
 quick: install ## Run the tests that start no daemons, under a minute
 	@$(BIN)/python3 -m pytest -m 'not slow'
 
 end-to-end: install ## Run the tests on real Slurm daemons alone
-	@$(BIN)/python3 -m pytest tests/end_to_end
+	@$(BIN)/python3 -m pytest tests/end_to_end --numprocesses 3 --dist loadscope
 
 lint: install ## Check style
 	@$(BIN)/ruff check .

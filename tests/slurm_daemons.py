@@ -166,8 +166,9 @@ class PrivateSlurm:
             for name, port in zip(self.node_names, node_ports, strict=True)
         ]
         self.conf.write_text(text + "".join(nodes))
-        if version >= SlurmVersion(24, 5):
-            (self.directory / "cgroup.conf").write_text("CgroupPlugin=disabled\n")
+        # Older slurmds that look for cgroups do not start where those are version 2 or missing.
+        plugin = "disabled" if version >= SlurmVersion(24, 5) else "cgroup/v1"
+        (self.directory / "cgroup.conf").write_text(f"CgroupPlugin={plugin}\n")
 
 
 def require_slurm() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from slurm_hooks.cli.mistakes import refuse
+from slurm_hooks.cli.mistakes import refuse, require_sandbox
 
 
 def emulator(
@@ -48,18 +47,15 @@ def emulator(
 
     Prints `listening on URL` once it answers. State is in memory only.
     """
-    import logging
-
+    require_sandbox()
     from slurm_hooks.sandbox.emulator import options, server
 
-    logging.basicConfig(
-        filename=log_file, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
-    )
+    _start_logging(log_file)
     try:
         host, port = options.parse_listen(listen)
         default, limits = options.parse_capacities(capacity or [])
         chosen = options.EmulatorOptions(
-            project=project,
+            project=options.checked_project(project),
             project_number=project_number,
             host=host,
             port=port,
@@ -67,13 +63,25 @@ def emulator(
             fast=fast,
             default_capacity=default,
             capacities=limits,
-            boot_command=tuple(shlex.split(boot_command)),
-            stop_command=tuple(shlex.split(stop_command)),
+            boot_command=options.split_command("--boot-command", boot_command),
+            stop_command=options.split_command("--stop-command", stop_command),
             serial_directory=serial_directory,
         )
         server.run(chosen, _announce)
-    except (options.EmulatorError, ValueError) as error:
+    except options.EmulatorError as error:
         refuse(str(error), "see slurm-hooks emulator --help")
+
+
+def _start_logging(log_file: Path | None) -> None:
+    import logging
+
+    try:
+        handler = logging.FileHandler(log_file) if log_file else logging.StreamHandler()
+    except OSError as error:
+        refuse(f"--log-file {log_file}: {error.strerror}", "choose a file that can be written")
+    logging.basicConfig(
+        handlers=[handler], level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )
 
 
 def _announce(url: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -19,6 +20,16 @@ def refuse(problem: str, remedy: str) -> NoReturn:
     typer.echo(f"error: {printable(problem)}", err=True)
     typer.echo(f"  remedy: {printable(remedy)}", err=True)
     raise typer.Exit(EXIT_MISTAKE)
+
+
+def require_sandbox() -> None:
+    """End the command where the package was installed without what the sandbox needs."""
+    if all(find_spec(module) for module in ("starlette", "uvicorn")):
+        return
+    refuse(
+        "the emulator's HTTP server is not installed",
+        "install the package with its extra `sandbox`, in a clone: pip install '.[sandbox]'",
+    )
 
 
 def refuse_file(file: str, errors: Sequence[FieldError], as_json: bool) -> NoReturn:

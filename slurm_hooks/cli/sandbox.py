@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from slurm_hooks.cli.mistakes import require_sandbox
+
 if TYPE_CHECKING:
     from slurm_hooks.sandbox.box.status import BoxStatus
 
@@ -63,6 +65,7 @@ def up(
     ] = 60,
 ) -> None:
     """Start a cluster in a box; it runs until `down`."""
+    require_sandbox()
     from slurm_hooks.sandbox.box.box import Box
 
     with _one_line_errors():
@@ -138,6 +141,7 @@ def down(
 @app.command()
 def demo(directory: Directory = None, config: Config = None) -> None:
     """Watch a job wait for capacity, get its nodes, run, and the nodes go. Under three minutes."""
+    require_sandbox()
     from slurm_hooks.sandbox.demo.story import tell
 
     with _one_line_errors():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,9 +43,15 @@ def find_settings() -> str:
 
 
 def prepare_spool(values: dict[str, str]) -> Path:
-    """Create the spool for this user alone, or check that it is. Raises SettingsError, OSError."""
+    """Create the spool for this user alone, or check that it is. Raises SettingsError."""
     directory = Path(values["SpoolDir"])
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise settings.SettingsError(
+            f"SpoolDir {directory} cannot be created: {error.strerror}; as root, run "
+            f"install -d -m 0700 -o slurm -g slurm {directory}, with your Slurm user for slurm"
+        ) from None
     status = directory.stat()
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
         raise settings.SettingsError(
@@ -81,8 +88,14 @@ def assemble(settings_file: str) -> Controller:
 
 def serve_metrics(values: dict[str, str]) -> None:
     """Serve metrics if the settings say where. Raises OSError, ValueError."""
-    if values["MetricsListen"]:
+    if not values["MetricsListen"]:
+        return
+    # The server's threads inherit the mask: signals are the main thread's alone.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
         metrics.serve(values["MetricsListen"])
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _slurm_conf(settings_file: str) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import socket
 import threading
 from pathlib import Path
@@ -52,6 +53,8 @@ class Bell:
         self._socket.close()
 
     def _answer_all(self) -> None:
+        # Signals are the main thread's alone: only there they can be held back.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while True:
             try:
                 caller, _ = self._socket.accept()

@@ -8,10 +8,11 @@ reason output goes to memory, not to a disk that may be full: Slurm's commands i
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
@@ -78,23 +79,38 @@ def _run_to_files(
     stderr: IO[bytes],
 ) -> int:
     """Files rather than pipes: a grandchild that keeps a pipe open cannot hold us."""
+    process: subprocess.Popen[bytes] | None = None
     try:
-        process = subprocess.Popen(
-            list(command),
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        raise CommandFailure(f"cannot start {command[0]}: {error}") from error
-    try:
+        with _stops_held_back():
+            process = subprocess.Popen(
+                list(command),
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+            )
         return process.wait(timeout_seconds)
     except subprocess.TimeoutExpired as error:
         raise CommandFailure(f"no answer within {timeout_seconds:g} s") from error
+    except (OSError, ValueError) as error:
+        raise CommandFailure(f"cannot start {command[0]}: {error}") from error
     finally:
-        _end_group(process)
+        if process is not None:
+            _end_group(process)
+
+
+@contextlib.contextmanager
+def _stops_held_back() -> Iterator[None]:
+    """A stop that came between the fork and our knowing the child would leave the child behind.
+
+    The child keeps these signals blocked; it is only ever ended by SIGKILL.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

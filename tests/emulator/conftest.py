@@ -11,8 +11,9 @@ from slurm_hooks.compute.google_client import GoogleComputeClient
 from slurm_hooks.compute.model import RequestReference
 from slurm_hooks.sandbox.emulator.control import EmulatorControl
 from tests.emulator.compute_world import MACHINE_TYPE, ZONES, Value, World
-from tests.emulator.emulator_process import eventually, running_emulator
+from tests.emulator.running import emulator_in_thread
 from tests.fakes.compute import FakeCompute
+from tests.waiting import eventually
 
 
 class FakeWorld:
@@ -82,7 +83,7 @@ class EmulatorWorld:
 @pytest.fixture
 def emulator() -> Iterator[EmulatorControl]:
     """An emulator with an empty project."""
-    with running_emulator() as control:
+    with emulator_in_thread() as control:
         yield control
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.emulator.emulated_project import TEMPLATE, ZONAL_GROUP, ZONE
-from tests.emulator.emulator_process import eventually
+from tests.waiting import eventually
 
 PROJECT = "/compute/v1/projects/demo"
 ZONE_PATH = f"{PROJECT}/zones/{ZONE}"

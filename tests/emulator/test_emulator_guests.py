@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulator.emulator_process import eventually
-from tests.emulator.http_api import GROUP, ZONE_PATH, Api
+from slurm_hooks.sandbox.emulator import process_trees
+from tests.emulator.http_api import GROUP, REQUESTS, ZONE_PATH, Api
 from tests.emulator_process import EmulatorProcess
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 
@@ -227,6 +228,24 @@ def test_emulator_takes_its_guests_along(emulator: EmulatorProcess, end: str) ->
         emulator.control.shutdown()
     assert emulator.wait() == 0
     assert not any(is_alive(int(word[key])) for word in words for key in ("pid", "child"))
+
+
+def test_no_guest_boots_while_the_emulator_ends() -> None:
+    with EmulatorProcess("--boot-command", shell(STUBBORN_GUEST)) as emulator:
+        emulator.control.set_behaviour(shutdownWindowSeconds=1.5)
+        api = Api(emulator.url)
+        api.make_group()
+        api.make_vms("n-0")
+        words_of(emulator, "n-0")
+        emulator.control.set_latency(stagingSeconds=1)
+        body = {"name": "r2", "instances": [{"name": "n-1"}]}
+        api.do("POST", REQUESTS, body)
+        path = f"{ZONE_PATH}/instances/n-1"
+        eventually(lambda: api.get(path).body.get("status"), lambda status: status == "STAGING")
+        emulator.control.shutdown()
+        assert emulator.wait() == 0
+    marks = frozenset({b"SLURM_HOOKS_VM_NAME=n-1"})
+    assert process_trees.find(-1, marks) == set()
 
 
 def test_killed_emulator_takes_its_guests_first_processes_along() -> None:

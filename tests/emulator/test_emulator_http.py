@@ -12,7 +12,6 @@ import pytest
 
 from slurm_hooks.sandbox.emulator.control import EmulatorControl, EmulatorControlError
 from tests.emulator.emulated_project import MACHINE_TYPE, TEMPLATE, ZONAL_GROUP, ZONE
-from tests.emulator.emulator_process import eventually, running_emulator
 from tests.emulator.http_api import (
     GROUP,
     GROUPS,
@@ -23,6 +22,9 @@ from tests.emulator.http_api import (
     Answer,
     Api,
 )
+from tests.emulator.running import running_emulator
+from tests.emulator_process import EmulatorProcess
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 
@@ -429,18 +431,32 @@ def test_links_name_the_public_host_and_numbers_are_strings(api: Api) -> None:
     assert vm["resourceStatus"]["scheduling"]["terminationTimestamp"].endswith("-08:00")
 
 
-def test_batch_answers_each_call_on_its_own(api: Api, control: EmulatorControl) -> None:
+def send_batch(url: str, *paths: str) -> str:
+    """GET several paths in one batch; the whole answer."""
     parts = "".join(
         f"--b\r\nContent-Type: application/http\r\nContent-ID: <x+{number}>\r\n\r\n"
         f"GET {path} HTTP/1.1\r\n\r\n\r\n"
-        for number, path in enumerate((GROUPS, f"{GROUPS}/none"))
+        for number, path in enumerate(paths)
     )
-    host, _, port = control.url.removeprefix("http://").partition(":")
+    host, _, port = url.removeprefix("http://").partition(":")
     connection = http.client.HTTPConnection(host, int(port), timeout=10)
     headers = {"Content-Type": "multipart/mixed; boundary=b"}
-    connection.request("POST", "/batch/compute/v1", f"{parts}--b--\r\n", headers)
-    answer = connection.getresponse().read().decode()
-    connection.close()
+    try:
+        connection.request("POST", "/batch/compute/v1", f"{parts}--b--\r\n", headers)
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+def test_call_dropped_in_a_batch_drops_the_batch(api: Api, control: EmulatorControl) -> None:
+    control.add_fault("GET", "none$", kind="drop")
+    with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
+        send_batch(control.url, GROUPS, f"{GROUPS}/none")
+    assert api.get(GROUPS).status == 200
+
+
+def test_batch_answers_each_call_on_its_own(api: Api, control: EmulatorControl) -> None:
+    answer = send_batch(control.url, GROUPS, f"{GROUPS}/none")
     assert answer.index("<response-x+0>") < answer.index("HTTP/1.1 200")
     assert answer.index("<response-x+1>") < answer.index("HTTP/1.1 404")
 
@@ -470,3 +486,10 @@ def test_status_counts_what_there_is(api: Api, control: EmulatorControl) -> None
     assert status.ready and status.project == "demo" and status.project_number == 123456789012
     counted = (status.groups, status.templates, status.resize_requests, status.instances)
     assert counted == (1, 1, 1, 2)
+
+
+def test_shutdown_call_ends_an_idle_emulator_every_time() -> None:
+    for _ in range(5):
+        with EmulatorProcess() as emulator:
+            emulator.control.shutdown()
+            assert emulator.wait() == 0

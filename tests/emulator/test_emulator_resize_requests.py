@@ -13,7 +13,7 @@ from slurm_hooks.sandbox.emulator.records import (
     RequestState,
     ResizeRequest,
 )
-from slurm_hooks.sandbox.emulator.settings import Behaviour, LateCancel
+from slurm_hooks.sandbox.emulator.settings import Behaviour, LateCancel, Latency
 from tests.emulator.emulated_project import (
     MACHINE_TYPE,
     REGIONAL,
@@ -215,7 +215,7 @@ def test_cancel_of_a_final_request_is_refused_at_once_or_in_its_operation() -> N
 
 
 def test_cancel_while_vms_are_made_fails_in_its_operation() -> None:
-    project = Project()
+    project = Project(Latency(provisioning_seconds=600))
     group = project.add_group()
     request = project.ask(group, "n-0")
     project.pass_time(project.world.latency.request_accept_seconds)
@@ -224,7 +224,7 @@ def test_cancel_while_vms_are_made_fails_in_its_operation() -> None:
 
     assert operation.failure is not None
     assert operation.failure.entry.code == "CONDITION_NOT_MET"
-    project.pass_time(60)
+    project.pass_time(600)
     assert state(request) is RequestState.SUCCEEDED
 
 
@@ -296,6 +296,8 @@ def test_run_duration_of_the_request_wins_over_the_template() -> None:
     vm = project.instance("n-0")
     assert vm.last_start_utc is not None and vm.termination_time_utc is not None
     assert (vm.termination_time_utc - vm.last_start_utc).total_seconds() == 600
+    assert vm.scheduling["maxRunDuration"] == {"seconds": "600"}
+    assert group.template.scheduling["maxRunDuration"] == {"seconds": "86400"}
 
 
 def test_regional_request_takes_the_one_zone_that_holds_all() -> None:

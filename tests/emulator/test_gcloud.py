@@ -18,7 +18,7 @@ import pytest
 from slurm_hooks.compute.google_client import GoogleComputeClient
 from slurm_hooks.sandbox.emulator.control import EmulatorControl
 from tests.emulator.compute_world import GLOBAL, MACHINE_TYPE, ZONE, template_specification
-from tests.emulator.emulator_process import eventually
+from tests.waiting import eventually
 
 GCLOUD = shutil.which("gcloud")
 CALL_SECONDS = 90

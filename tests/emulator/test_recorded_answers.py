@@ -19,9 +19,10 @@ import pytest
 from slurm_hooks.sandbox.emulator.control import EmulatorControl
 from tests.emulator.compute_world import MACHINE_TYPE, REGION, ZONE
 from tests.emulator.discovery import PREFIX, Discovery
-from tests.emulator.emulator_process import eventually, running_emulator
+from tests.emulator.running import running_emulator
 from tests.emulator.shapes import differences
 from tests.shared_data import shared_file
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 
@@ -217,6 +218,8 @@ def play_refusals(scenario: Scenario) -> None:
         "GET", ".*/instances", status=403, reason="rateLimitExceeded", message="text"
     )
     scenario.keep("403-rate", "GET", f"{ZONAL}/instances")
+    again = {"instances": [{"name": "n-0"}]}
+    scenario.do("create-again", "POST", ZONAL, f"{GROUPS}/g/createInstances", again)
     scenario.do("in-use", "DELETE", f"{PROJECT}/global", "instanceTemplates/t")
 
 
@@ -300,6 +303,8 @@ OPERATION = OPTIONAL | {".selfLinkWithId": "only some answers have it"}
 INSERTED_REQUEST = OPERATION | {
     ".targetLink": "gcloud expects the group's link here, against this fixture",
 }
+FAILED_OPERATION = OPERATION | {".name": "of an older form"}
+SCOPE_WORDS = {"zones", "regions", "global"}
 NORMALISED = OPERATION | {
     ".endTime": "replaced by the recorder",
     ".insertTime": "replaced by the recorder",
@@ -348,6 +353,7 @@ WAITING_MEMBER = MEMBER | {
         ("members-waiting", "mig-listmanagedinstances-creating", WAITING_MEMBER),
         ("members", "mig-listmanagedinstances-2017", MEMBER),
         ("group-while-deleting", "mig-list-while-deleting-2019", REGIONAL_LIST),
+        ("create-again-done", "mig-createinstances-error-2021", FAILED_OPERATION),
         ("404", "template-get-404-2019", {}),
         ("400", "http-400-invalid-2020-regional-group", {}),
         ("403-rate", "http-403-rate-limit-2021", {}),
@@ -359,6 +365,33 @@ def test_an_answer_looks_like_a_recorded_one(
     scenario: Scenario, ours: str, theirs: str, allowed: dict[str, str]
 ) -> None:
     must_look_alike(recorded(theirs), scenario.answers[ours], allowed)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("groups-aggregated", "mig-aggregated-list-2025-02"),
+        ("instances-aggregated", "instance-aggregated-list-2025-02-group-members"),
+        ("operations-aggregated", "operations-aggregated-list-2025-02"),
+    ],
+)
+def test_aggregated_lists_have_the_recorded_frame(
+    scenario: Scenario, ours: str, theirs: str
+) -> None:
+    expected, found = recorded(theirs), dict(scenario.answers[ours])
+    for answer in (expected, found):
+        assert {scope.partition("/")[0] for scope in answer["items"]} <= SCOPE_WORDS
+        answer["items"] = {}
+    must_look_alike(expected, found, {})
+
+
+def test_a_waiting_request_says_why_as_in_the_recording(scenario: Scenario) -> None:
+    items = recorded("resizerequest-list-states")["items"]
+    (theirs,) = [item["status"] for item in items if item["name"] == "waiting-stockout"]
+    expected = theirs["lastAttempt"]["error"]["errors"][0]
+    found = scenario.answers["request-waiting"]["status"]["lastAttempt"]["error"]["errors"][0]
+    must_look_alike(expected, found, {})
+    assert found["code"] == expected["code"]
 
 
 def test_groups_look_like_recorded_ones(scenario: Scenario) -> None:

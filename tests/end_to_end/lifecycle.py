@@ -47,6 +47,20 @@ class Lifecycle:
         """The job's state as scontrol prints it."""
         return self.witness.job(job_id).state
 
+    def job_states(self, job_id: int) -> list[str]:
+        """The states of all jobs of an array."""
+        text = self.slurm("scontrol", "-o", "show", "job", str(job_id))
+        return re.findall(r"\bJobState=(\S+)", text)
+
+    def resume_calls(self) -> list[str]:
+        """The hostlists with which Slurm has called ResumeProgram, as its log has them."""
+        log = self.box.layout.log("slurm-hooks").read_text(encoding="utf-8")
+        return re.findall(r" resume\[\d+\] called nodes=(\S+)", log)
+
+    def requested_nodes(self) -> list[tuple[str, ...]]:
+        """The nodes of each resize request."""
+        return [tuple(request.instances) for request in self.witness.project.requests()]
+
     def comment(self, job_id: int) -> str:
         """The job's admin comment."""
         return self.witness.job(job_id).admin_comment

@@ -72,6 +72,19 @@ def test_an_interrupt_leaves_nothing(box_directory: Path, moment: str) -> None:
     assert processes_of(box_directory) == {}
 
 
+def test_an_interrupt_while_the_box_is_taken_down_leaves_nothing(box_directory: Path) -> None:
+    with demo(box_directory) as process:
+        read_until(process, WAITING)
+        os.killpg(process.pid, signal.SIGINT)
+        read_until(process, "taking the box down")
+        os.killpg(process.pid, signal.SIGINT)
+        said = rest_of(process)
+        assert process.wait(timeout=60) == 130
+        assert processes_of(box_directory) == {}
+    assert "interrupted" in said
+    assert not box_directory.exists()
+
+
 def test_a_killed_demo_leaves_nothing(box_directory: Path) -> None:
     with demo(box_directory) as process:
         read_until(process, "boots a slurmd")

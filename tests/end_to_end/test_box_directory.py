@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -57,6 +58,20 @@ def test_a_path_too_long_for_sockets_is_refused_before_anything_is_made(tmp_path
     with pytest.raises(BoxError, match=r"too long by [0-9]+ bytes"):
         Layout(directory).require_short_paths("flexvm-a3u-0")
     assert not directory.exists()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_a_box_of_another_user_is_not_believed(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as victim:
+        daemons = {DaemonName.MUNGED: DaemonState(process=identify(victim.pid))}
+        write_state(a_state(tmp_path, daemons=daemons))
+        os.chown(tmp_path, 65534, 65534)
+        try:
+            with pytest.raises(BoxError, match="not a directory of this user"):
+                Box(Layout(tmp_path)).stop()
+            assert victim.poll() is None
+        finally:
+            victim.kill()
 
 
 def test_a_box_without_a_state_file_is_said_not_to_exist(tmp_path: Path) -> None:

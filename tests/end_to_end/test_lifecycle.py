@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from slurm_hooks.sandbox.box.box import Box
-from tests.end_to_end.lifecycle import N0, N1, Lifecycle
+from tests.end_to_end.lifecycle import COME_SECONDS, N0, N1, Lifecycle
 
 pytestmark = pytest.mark.slow
 
@@ -57,11 +57,17 @@ def test_gang_job_waits_gets_both_nodes_at_once_runs_and_they_go(cluster: Lifecy
 
 
 def test_two_jobs_of_one_resume_call_get_two_requests(cluster: Lifecycle) -> None:
-    jobs = [cluster.submit(1), cluster.submit(1)]
+    # Slurm starts both jobs of an array in one scheduling pass, so one call asks for both nodes.
+    array = cluster.submit(1, "--array=0-1")
     cluster.wait_for_requests(2)
+    assert cluster.resume_calls() == ["flexvm-a3u-[0-1]"]
+    assert sorted(cluster.requested_nodes()) == [(N0,), (N1,)]
     cluster.set_capacity(2)
-    for job_id in jobs:
-        cluster.wait_for_job(job_id, "COMPLETED")
+    cluster.box.wait_until(
+        "both jobs to be COMPLETED",
+        lambda: cluster.job_states(array) == ["COMPLETED", "COMPLETED"],
+        COME_SECONDS,
+    )
     assert len(cluster.inserts()) == 2
 
 

@@ -10,7 +10,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -107,9 +108,10 @@ class Box:
             box.stop(keep_logs=True)
             raise BoxError(f"{error}\nThe logs are in {box.logs}.\n{tails}") from error
         except BaseException:
-            progress("taking the box down")
-            box.stop(keep_logs=True)
-            progress(f"the logs are in {box.logs}")
+            with interrupts_held_back():
+                progress("taking the box down")
+                box.stop(keep_logs=True)
+                progress(f"the logs are in {box.logs}")
             raise
         return box
 
@@ -215,7 +217,21 @@ class Box:
             raise WaitedTooLong(f"{error}\n{log_tails(self.layout)}") from None
 
     def stop(self, *, keep_logs: bool = False) -> None:
-        """Take the box down and remove its directory; harmless when it is gone already."""
-        state = read_state(self.layout)
-        if state is not None:
-            supervision.take_down(self.layout, state, keep_logs=keep_logs)
+        """Take the box down and remove its directory; harmless when it is gone already.
+
+        An interrupt meanwhile counts only once nothing is left.
+        """
+        with interrupts_held_back():
+            state = read_state(self.layout)
+            if state is not None:
+                supervision.take_down(self.layout, state, keep_logs=keep_logs)
+
+
+@contextmanager
+def interrupts_held_back() -> Iterator[None]:
+    """Let an interrupt (SIGINT) count only at the end: what it cut short would be left behind."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

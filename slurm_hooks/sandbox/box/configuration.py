@@ -2,7 +2,7 @@
 
 slurm.conf holds what one machine and one user need; all that concerns the cluster comes from the
 renderer, as on a real controller. Facts: one machine is many nodes only with `slurmd -N`, with
-hardware that need not be there, without cgroups; from 24.11 on those must be switched off.
+hardware that need not be there, and without cgroups.
 """
 
 from __future__ import annotations
@@ -79,9 +79,7 @@ def write_configuration(
     with layout.settings.open("a", encoding="utf-8") as file:
         file.write(_more_settings(options))
     layout.slurm_conf.write_text(_slurm_conf(state), encoding="utf-8")
-    if _slurm_version() >= (24, 11):
-        cgroup_conf = layout.directory / "cgroup.conf"
-        cgroup_conf.write_text("CgroupPlugin=disabled\n", encoding="utf-8")
+    (layout.directory / "cgroup.conf").write_text(_cgroup_conf(), encoding="utf-8")
     _write_programs(layout, state.python)
     _make_devices(layout)
 
@@ -175,6 +173,13 @@ MpiDefault=none
 MailProg=/bin/true
 {includes}
 """
+
+
+def _cgroup_conf() -> str:
+    # Older slurmds cannot switch cgroups off: left to choose, they do not start where cgroups are
+    # version 2 or not mounted, as in a container. Version 1 is not touched before a job needs it.
+    plugin = "disabled" if _slurm_version() >= (24, 11) else "cgroup/v1"
+    return f"CgroupPlugin={plugin}\n"
 
 
 def _write_programs(layout: Layout, python: str) -> None:

@@ -40,6 +40,7 @@ class Layout:
 
     @property
     def slurm_conf(self) -> Path:
+        """The one slurm.conf of everything in the box."""
         return self.directory / "slurm.conf"
 
     @property
@@ -54,6 +55,7 @@ class Layout:
 
     @property
     def cluster_file(self) -> Path:
+        """The box's copy of the cluster file."""
         return self.directory / "cluster_config.json"
 
     @property
@@ -63,22 +65,27 @@ class Layout:
 
     @property
     def munge_key(self) -> Path:
+        """The secret of the box's munged."""
         return self.directory / "munge" / "munge.key"
 
     @property
     def munge_socket(self) -> Path:
+        """Where munged listens."""
         return self.directory / "munge" / "socket"
 
     @property
     def supervisor_socket(self) -> Path:
+        """Where the supervisor listens."""
         return self.directory / "supervisor.sock"
 
     @property
     def slurmctld_state(self) -> Path:
+        """slurmctld's StateSaveLocation."""
         return self.directory / "slurmctld"
 
     @property
     def hooks_spool(self) -> Path:
+        """The spool of the hook programs."""
         return self.directory / "hooks"
 
     @property
@@ -103,6 +110,7 @@ class Layout:
 
     @property
     def logs(self) -> Path:
+        """The log files of all daemons and nodes."""
         return self.directory / "logs"
 
     @property
@@ -155,18 +163,28 @@ def claim_directory(directory: Path) -> Layout:
     layout = Layout(directory.absolute())
     try:
         layout.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = layout.directory.lstat()
+        require_own_directory(layout)
+        layout.directory.chmod(0o700)
         occupied = any(layout.directory.iterdir())
     except OSError as error:
         raise BoxError(f"{directory} cannot be used: {error}") from None
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise BoxError(f"{directory} is not a directory of this user: choose another with --dir")
     if occupied:
         raise BoxError(
             f"{directory} is not empty and not a box: choose another with --dir, or empty it"
         )
-    layout.directory.chmod(0o700)
     return layout
+
+
+def require_own_directory(layout: Layout) -> None:
+    """Raise BoxError unless the directory is a real one of this user's, OSError without one.
+
+    Whatever lies in it decides which processes get signals and what is removed.
+    """
+    found = layout.directory.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise BoxError(
+            f"{layout.directory} is not a directory of this user: choose another with --dir"
+        )
 
 
 def remove_directory(layout: Layout, *, keep_logs: bool) -> None:

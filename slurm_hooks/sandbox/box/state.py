@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from slurm_hooks.sandbox.box.layout import BoxError, Layout
+from slurm_hooks.sandbox.box.layout import BoxError, Layout, require_own_directory
 from slurm_hooks.sandbox.box.processes import ProcessIdentity
 
 
@@ -81,8 +81,9 @@ def write_state(state: BoxState) -> None:
 
 
 def read_state(layout: Layout) -> BoxState | None:
-    """Read box.json; None when there is none. Raises BoxError when it is not a box's."""
+    """Read box.json; None when there is none. Raises BoxError when it is not this user's box."""
     try:
+        require_own_directory(layout)
         text = layout.state.read_text(encoding="utf-8")
         return BoxState.model_validate_json(text)
     except (FileNotFoundError, NotADirectoryError):

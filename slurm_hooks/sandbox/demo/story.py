@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from slurm_hooks.sandbox.box.box import Box
+from slurm_hooks.sandbox.box.box import Box, interrupts_held_back
 from slurm_hooks.sandbox.box.configuration import BoxOptions, example_cluster_file, read_cluster
 from slurm_hooks.sandbox.box.layout import BoxError, default_directory
 from slurm_hooks.sandbox.demo.narrator import Narrator, Outcome, Result
@@ -56,9 +56,10 @@ def tell(directory: Path | None, cluster_file: Path | None) -> bool:
         narrator.table(results)
         keep_logs = any(result.outcome is not Outcome.HAPPENED for result in results)
     finally:
-        narrator.say("taking the box down")
-        box.stop(keep_logs=keep_logs)
-        narrator.say("nothing of the box is left" + (" but its logs" if keep_logs else ""))
+        with interrupts_held_back():
+            narrator.say("taking the box down")
+            box.stop(keep_logs=keep_logs)
+            narrator.say("nothing of the box is left" + (" but its logs" if keep_logs else ""))
     _conclude(narrator, results, box)
     return not keep_logs
 

@@ -75,6 +75,7 @@ class GuestProcesses:
         self._perform = perform
         self._guests: dict[int, _Guest] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopping = False
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         if settings.serial_directory is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="slurm-hooks-emulator-")
@@ -84,7 +85,9 @@ class GuestProcesses:
             self._directory.mkdir(parents=True, exist_ok=True)
 
     def boot(self, instance: Instance) -> None:
-        """Start the boot command of a VM and its metadata server."""
+        """Start the boot command of a VM and its metadata server; not while the emulator ends."""
+        if self._is_stopping:
+            return
         metadata = MetadataServer(self._world, instance)
         guest = _Guest(instance, metadata, _environment(instance, metadata.port))
         self._guests[instance.instance_id] = guest
@@ -135,7 +138,8 @@ class GuestProcesses:
         if guest.process is not None and not guest.exited.is_set():
             _signal_group(guest.group, signal.SIGTERM)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(guest.exited.wait(), window_seconds)
+                async with asyncio.timeout(window_seconds):
+                    await guest.exited.wait()
         await self._kill(guest)
         await guest.metadata.close()
         self._forget_serial(guest.instance)
@@ -161,7 +165,7 @@ class GuestProcesses:
         )
         if not all_gone:
             logger.error("%s: some of the guest's processes cannot be killed", guest.instance.name)
-        if guest.process is not None:
+        elif guest.process is not None:
             await guest.exited.wait()
 
     def power_off(self, instance: Instance) -> None:
@@ -195,6 +199,7 @@ class GuestProcesses:
 
     async def stop_all(self) -> None:
         """Stop all guests in order, side by side; afterwards nothing of them is left."""
+        self._is_stopping = True
         guests = list(self._guests.values())
         self._guests.clear()
         for guest in guests:

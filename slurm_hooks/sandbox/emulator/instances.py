@@ -45,6 +45,9 @@ class VmRequest:
 def create(world: World, wanted: VmRequest, waits: bool = False) -> Instance:
     """Make a VM. With `waits` it stays PENDING, without capacity, until `provision`."""
     properties = deepcopy(wanted.properties)
+    if wanted.run_duration_seconds is not None:
+        duration = {"seconds": str(wanted.run_duration_seconds)}
+        properties.setdefault("scheduling", {})["maxRunDuration"] = duration
     instance = Instance(
         zone=wanted.zone,
         name=wanted.name,

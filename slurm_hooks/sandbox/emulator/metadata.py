@@ -106,7 +106,6 @@ def _service_accounts(world: World, instance: Instance) -> Json:
     return {"default": account, email: account}
 
 
-_OPTIONAL = {"instance/upcoming-maintenance", "instance/shutdown-details"}
 _RAW = ("attributes", "serviceAccounts")
 
 

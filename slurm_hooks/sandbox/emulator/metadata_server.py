@@ -39,17 +39,21 @@ class MetadataServer:
         self._socket.bind(("127.0.0.1", 0))
         self._socket.listen()
         self._server: asyncio.Server | None = None
+        self._is_closed = False
         self._connections: set[asyncio.Task[None]] = set()
         self.port: int = self._socket.getsockname()[1]
 
     async def serve(self) -> None:
-        """Begin to answer."""
+        """Begin to answer, unless the VM has gone meanwhile."""
+        if self._is_closed:
+            return
         self._server = await asyncio.start_server(
             self._connection, sock=self._socket, limit=_MAX_HEAD_BYTES
         )
 
     async def close(self) -> None:
         """Stop answering and drop all connections."""
+        self._is_closed = True
         if self._server is not None:
             self._server.close()
         self._socket.close()
@@ -72,7 +76,8 @@ class MetadataServer:
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; whether the connection stays open."""
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _HEAD_SECONDS)
+        async with asyncio.timeout(_HEAD_SECONDS):
+            head = await reader.readuntil(b"\r\n\r\n")
         request, *lines = head.decode("latin-1").split("\r\n")
         method, _, rest = request.partition(" ")
         target = rest.rpartition(" ")[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from slurm_hooks.sandbox.emulator.places import DEFAULT_ZONES
 
 _ZONE = re.compile(r"[a-z]+(-[a-z]+)*-[a-z]+\d+-[a-z]")
+_PROJECT = re.compile(r"(?:[-a-z0-9.]{1,63}:)?[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _CAPACITY = re.compile(r"(?P<zone>[-a-z0-9]+)/(?P<machine>[-a-z0-9]+)=(?P<vms>\d+)")
 
 
@@ -53,12 +55,27 @@ def parse_listen(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def checked_project(project: str) -> str:
+    """A project id, also one of a domain. Raises EmulatorError."""
+    if not _PROJECT.fullmatch(project):
+        raise EmulatorError(f"--project {project}: expected a project id such as my-project")
+    return project
+
+
 def checked_zones(zones: Sequence[str] | None) -> tuple[str, ...]:
     """The zones to serve; the default ones if none are given. Raises EmulatorError."""
     for zone in zones or ():
         if not _ZONE.fullmatch(zone):
             raise EmulatorError(f"--zone {zone}: expected a zone such as us-central1-a")
     return tuple(dict.fromkeys(zones or DEFAULT_ZONES))
+
+
+def split_command(option: str, text: str) -> tuple[str, ...]:
+    """A command's arguments, split as a shell would; none for "". Raises EmulatorError."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise EmulatorError(f"{option} {text}: {error}") from None
 
 
 def parse_capacities(

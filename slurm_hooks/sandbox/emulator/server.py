@@ -30,6 +30,7 @@ from slurm_hooks.sandbox.emulator.settings import FAST, Behaviour, Latency
 from slurm_hooks.sandbox.emulator.world import World
 
 _CLOSE_SECONDS = 2
+_KEEP_ALIVE_SECONDS = 75  # longer than any client pauses, so that no call meets a closing socket
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 logger = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class _Protocol(H11Protocol):
 
 
 def create_service(options: EmulatorOptions) -> Service:
-    """An emulator without a socket."""
+    """An emulator without a socket. Raises EmulatorError if it may not write where it should."""
     clock = Clock()
     world = World(
         places=Places.of(options.zones),
@@ -67,7 +68,10 @@ def create_service(options: EmulatorOptions) -> Service:
         settings = GuestSettings(
             options.boot_command, options.stop_command, options.serial_directory
         )
-        world.guests = GuestProcesses(settings, world, service.perform)
+        try:
+            world.guests = GuestProcesses(settings, world, service.perform)
+        except OSError as error:
+            raise EmulatorError(f"--serial-directory: {error}") from None
     return service
 
 
@@ -127,6 +131,7 @@ async def serve(
         access_log=False,
         log_config=None,
         timeout_graceful_shutdown=_CLOSE_SECONDS,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
     )
     host, port = listener.getsockname()[:2]
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import socket
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -367,6 +369,36 @@ def test_a_slow_answer_is_given_up(server: CannedServer) -> None:
     assert error_of(lambda: insert_request(client)).kind is ErrorKind.TRANSIENT
     assert time.monotonic() - start < 5
     assert len(server.received) == 2
+
+
+class StopAsked(BaseException):
+    """What a daemon's signal handler raises."""
+
+
+def raise_stop(number: int, frame: object) -> None:
+    raise StopAsked
+
+
+@pytest.mark.parametrize(
+    "answer", [answer_error(403, "rateLimitExceeded"), Answer(waits=True)], ids=["pause", "wait"]
+)
+def test_a_signal_ends_a_call_at_once(server: CannedServer, answer: Answer) -> None:
+    """Whether it comes in the long pause after a rate limit or while an answer is awaited."""
+    client = GoogleComputeClient("demo", server.url, "anonymous")
+    server.will_answer(answer_json(RUNNING))
+    insert_request(client)
+    server.will_answer(answer)
+    before = signal.signal(signal.SIGUSR1, raise_stop)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1))
+    start = time.monotonic()
+    try:
+        timer.start()
+        with pytest.raises(StopAsked):
+            insert_request(client)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert time.monotonic() - start < 5
 
 
 def test_no_attempt_starts_after_the_total_time(server: CannedServer) -> None:

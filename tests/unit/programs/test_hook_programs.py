@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import resource
 import signal
 import stat
@@ -12,12 +14,14 @@ from pathlib import Path
 import pytest
 
 from slurm_hooks.reconcile.bell import Bell
+from slurm_hooks.reconcile.locks import sole_runner
 from slurm_hooks.reconcile.snapshot import JobShare
 from tests.unit.programs.conftest import PROGRAMS, HookBench
 from tests.waiting import wait_until
 
 NODES = "flexvm-a3u-[0-1]"
 LARGEST_ARGUMENT_BYTES = 131_071
+NULL = Path(os.devnull)
 RESUME_FILE = {
     "all_nodes_resume": NODES,
     "jobs": [
@@ -93,6 +97,20 @@ def test_closed_descriptors_and_blocked_signals_do_no_harm(bench: HookBench, bel
     assert bench.run("resume", NODES, preexec=as_slurm_22_05_does).returncode == 0
     assert bell.rung.is_set()
     assert len(bench.calls()) == 1
+
+
+def test_settings_before_the_hostlist_are_those_that_count(bench: HookBench, bell: Bell) -> None:
+    """Slurm 26.05 passes on arguments that stand in slurm.conf, before the hostlist."""
+    settings_file = bench.directory / "slurm-hooks.conf"
+    elsewhere = settings_file.rename(bench.directory / "other.conf")
+    assert bench.run("resume", "--settings", str(elsewhere), NODES).returncode == 0
+    assert bell.rung.is_set()
+    assert bench.calls()[0].nodes == ("flexvm-a3u-0", "flexvm-a3u-1")
+
+
+def test_features_behind_the_hostlist_are_no_nodes(bench: HookBench, bell: Bell) -> None:
+    bench.run("resume", NODES, "a3u,flexvm")
+    assert bench.calls()[0].nodes == ("flexvm-a3u-0", "flexvm-a3u-1")
 
 
 @pytest.mark.skipif(Path("/etc/slurm-hooks").exists(), reason="would reach a real installation")
@@ -184,6 +202,35 @@ def test_silent_daemon_gets_a_detached_one_shot_pass(bench: HookBench) -> None:
     # The bench has no cluster file, so the pass ends with saying just that in the log.
     wait_until("one-shot pass to speak", lambda: "not started" in bench.log, 60)
     assert "cluster_config.json" in bench.log
+
+
+def test_one_shot_pass_outlives_the_surroundings_of_its_program(bench: HookBench) -> None:
+    def as_slurm_22_05_does() -> None:
+        close_standard_descriptors()
+        block_signals()
+
+    with sole_runner(bench.spool_directory):  # so that the pass waits and can be looked at
+        assert bench.run("resume", NODES, preexec=as_slurm_22_05_does).returncode == 0
+        (pid,) = one_shot_passes(bench)
+        try:
+            assert os.getsid(pid) == pid
+            assert {Path(f"/proc/{pid}/fd/{n}").readlink() for n in (0, 1, 2)} == {NULL}
+            blocked = re.search(r"SigBlk:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+            assert blocked is not None and int(blocked.group(1), 16) == 0
+        finally:
+            os.kill(pid, signal.SIGKILL)
+    wait_until("the pass to be gone", lambda: not one_shot_passes(bench), 20)
+
+
+def one_shot_passes(bench: HookBench) -> list[int]:
+    settings_file = os.fsencode(bench.directory / "slurm-hooks.conf")
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):  # it has just ended
+                if settings_file in (entry / "cmdline").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+    return found
 
 
 def test_daemon_that_does_not_answer_is_not_waited_for(bench: HookBench) -> None:

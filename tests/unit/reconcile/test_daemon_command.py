@@ -70,6 +70,13 @@ def test_spool_that_others_may_write_is_refused(tmp_path: Path) -> None:
     assert "chmod 0700" in complaint(run(tmp_path, "--once", "--foreground"))
 
 
+def test_spool_that_cannot_be_created_comes_with_the_command_that_does(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    spool = tmp_path / "file" / "spool"
+    write_settings(tmp_path, SpoolDir=str(spool))
+    assert f"install -d -m 0700 -o slurm -g slurm {spool}" in complaint(run(tmp_path, "--dry-run"))
+
+
 def test_second_daemon_is_refused(tmp_path: Path) -> None:
     write_settings(tmp_path)
     spool = tmp_path / "spool"

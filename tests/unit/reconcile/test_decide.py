@@ -1,10 +1,11 @@
 """What is decided for nodes, requests and jobs, case by case."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from slurm_hooks.compute.errors import ErrorKind
 from slurm_hooks.compute.model import InstanceStatus, Operation, RequestState, Scope, ScopeKind
-from slurm_hooks.compute.ownership import decode
+from slurm_hooks.compute.ownership import Mark, decode, encode
 from slurm_hooks.reconcile.actions import (
     CancelRequest,
     DeleteInstance,
@@ -68,6 +69,35 @@ def test_job_is_found_in_the_queue_when_the_resume_file_is_missing() -> None:
     world = World([starting(N0), starting(N1)], [job(12, N0, N1)])
     (action,) = requests_of(world)
     assert (action.job_id, action.request.instances) == (12, (N0, N1))
+
+
+def test_vm_that_still_leaves_has_to_be_looked_at_again() -> None:
+    """A one-shot pass that ended here would never see the VM's end, nor clean up after it."""
+    world = World([stopping(N0)], vms=[vm(N0, InstanceStatus.STOPPING)])
+    assert not world.plan().actions
+    assert world.plan().unsettled
+
+
+def test_jobs_that_came_first_are_asked_for_first() -> None:
+    world = World([starting(N0), starting(N1)], [job(12, N1), job(13, N0)])
+    assert [a.job_id for a in requests_of(world)] == [12, 13]
+
+
+def test_shared_node_is_asked_for_by_the_job_that_slurm_named() -> None:
+    world = World(
+        [starting(N0), starting(N1)], [job(12, N0), job(13, N0, N1)], calls=(call(13, N0, N1),)
+    )
+    assert [(a.job_id, a.request.instances) for a in requests_of(world)] == [(13, (N0, N1))]
+
+
+def test_request_of_another_cluster_is_never_touched() -> None:
+    foreign = replace(
+        request("r", N0, state=RequestState.FAILED, error="QUOTA_EXCEEDED"),
+        description=encode(Mark("other", "a3u", job_id=12, restarts=0)),
+    )
+    world = World([starting(N0)], [job(12, N0)], [foreign])
+    kinds = {type(action) for action in world.plan().actions}
+    assert kinds == {InsertRequest, TellJob}
 
 
 def test_two_jobs_get_two_requests() -> None:

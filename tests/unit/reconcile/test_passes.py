@@ -9,6 +9,7 @@ import pytest
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import RequestState
 from slurm_hooks.reconcile.actions import CancelRequest, NoticeKind
+from slurm_hooks.reconcile.passes import delay_after
 from slurm_hooks.slurm.client import SlurmUnavailable
 from slurm_hooks.slurm.model import JobState, NodeFlag
 from tests.unit.reconcile.builders import N0, N1
@@ -249,3 +250,15 @@ def test_restart_right_after_the_insert_leaves_exactly_one_request(scenario: Sce
     scenario.restart()
     scenario.settle()
     assert [r.state for r in scenario.requests()] == [RequestState.ACCEPTED]
+
+
+def test_waiting_job_is_looked_at_often_since_nobody_tells_of_its_cancellation(
+    scenario: Scenario,
+) -> None:
+    job_id = scenario.slurm.submit([N0])
+    scenario.settle()
+    plan = scenario.run()
+    assert delay_after(plan, 0, interval_seconds=300) <= 5
+    scenario.slurm.cancel(job_id)
+    scenario.settle()
+    assert delay_after(scenario.run(), 0, interval_seconds=300) == 300

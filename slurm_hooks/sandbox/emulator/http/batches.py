@@ -70,13 +70,13 @@ class Batches:
         except ApiError as error:
             await error_answer(error)(scope, receive, send)
             return
-        answers = [(part, await self._perform(scope, part)) for part in parts]
+        answers = [(part, await self._perform(scope, receive, part)) for part in parts]
         media_type = f"multipart/mixed; boundary={_BOUNDARY}"
         content = b"".join(_encoded(part, answer) for part, answer in answers)
         content += f"--{_BOUNDARY}--\r\n".encode()
         await Response(content, media_type=media_type)(scope, receive, send)
 
-    async def _perform(self, scope: Scope, part: _Part) -> _Answer:
+    async def _perform(self, scope: Scope, outer_receive: Receive, part: _Part) -> _Answer:
         own = {
             **scope,
             "method": part.method,
@@ -87,8 +87,12 @@ class Batches:
         }
         answer = _Answer()
 
+        unread = [part.body]
+
         async def receive() -> AsgiMessage:
-            return {"type": "http.request", "body": part.body, "more_body": False}
+            if unread:
+                return {"type": "http.request", "body": unread.pop(), "more_body": False}
+            return await outer_receive()
 
         await self._app(own, receive, answer.take)
         return answer

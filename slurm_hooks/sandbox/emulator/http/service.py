@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -82,10 +83,10 @@ class Service:
             if due is not None:
                 wait_seconds = min(wait_seconds, max(0.001, (due - now).total_seconds()))
             self._changed.clear()
-            try:
-                await asyncio.wait_for(self._changed.wait(), wait_seconds)
-            except TimeoutError:
-                continue
+            # Not wait_for: in Python 3.11 that swallows a cancellation that comes with the event.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_seconds):
+                    await self._changed.wait()
 
     def note_call(self, method: str, path: str, status: int, seconds: float) -> None:
         """Remember a call that was answered; status 0 means that it was dropped."""

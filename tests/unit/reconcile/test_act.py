@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from slurm_hooks.compute.batches import MOST_PER_CALL
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
-from slurm_hooks.reconcile.act import MOST_INSTANCES_A_CALL, Actor
+from slurm_hooks.history.consoles import ConsolesDirectory
+from slurm_hooks.reconcile.act import Actor
 from slurm_hooks.reconcile.actions import (
     CancelRequest,
     DeleteInstance,
@@ -44,7 +46,8 @@ def scenario(tmp_path: Path, journal: list[Any]) -> Scenario:
 
 def act(scenario: Scenario, plan: Plan, memory: Memory | None = None) -> tuple[Outcome, ...]:
     calls = CallsDirectory(scenario.spool, expand)
-    return Actor(scenario.slurm, scenario.compute, calls).act(plan, memory or Memory())
+    consoles = ConsolesDirectory(scenario.spool / "consoles")
+    return Actor(scenario.slurm, scenario.compute, calls, consoles).act(plan, memory or Memory())
 
 
 def plan_of_a_cancelled_job(scenario: Scenario) -> Plan:
@@ -123,7 +126,7 @@ def test_refused_template_is_the_answer_for_the_group(scenario: Scenario) -> Non
 
 
 def test_many_deletions_go_in_calls_that_the_service_takes(scenario: Scenario) -> None:
-    count = MOST_INSTANCES_A_CALL + 1
+    count = MOST_PER_CALL + 1
     deletions = tuple(
         DeleteInstance(GROUP.reference, f"flexvm-a3u-{n}", "us-central1-a", str(n))
         for n in range(count)
@@ -134,4 +137,3 @@ def test_many_deletions_go_in_calls_that_the_service_takes(scenario: Scenario) -
     outcomes = act(scenario, Plan(actions=deletions))
     assert len(scenario.compute.calls_of("delete_instances")) == 2
     assert [outcome.error for outcome in outcomes] == [gone] * count
-    assert MOST_INSTANCES_A_CALL <= 1000

@@ -25,11 +25,11 @@ demo: install ## Run the main story on a real Slurm cluster in a box: a job wait
 	@$(BIN)/slurm-hooks sandbox demo
 
 test: install lint types layers ## Run all checks and all tests
-	@$(BIN)/python3 -m pytest -m 'not slow'
+	@$(BIN)/python3 -m pytest -m 'not slow' --numprocesses 2
 	@$(BIN)/python3 -m pytest -m slow --numprocesses 3 --dist loadscope
 
 quick: install ## Run the tests that start no daemons, under a minute
-	@$(BIN)/python3 -m pytest -m 'not slow'
+	@$(BIN)/python3 -m pytest -m 'not slow' --numprocesses 2
 
 end-to-end: install ## Run the tests on real Slurm daemons alone
 	@$(BIN)/python3 -m pytest tests/end_to_end --numprocesses 3 --dist loadscope

@@ -70,15 +70,13 @@ class Actor:
     def act(self, plan: Plan, memory: Memory) -> tuple[Outcome, ...]:
         """Carry out all actions of a plan and say what came of each.
 
-        Compute Engine comes before the node states: a request must be given up before its nodes
-        look free to Slurm. Records of pools come before them too: a comment costs a node that is
-        in service its reason. Reservations come last: until then they guard nodes whose VMs ended.
+        Compute Engine comes first: VMs are asked for before people are told, and a request must
+        be given up before its nodes look free to Slurm. Jobs are told before their nodes change,
+        since a job that has ended takes no comment, and records of pools are kept before them: a
+        comment costs a node that is in service its reason. Reservations come last: until then
+        they guard nodes whose VMs ended.
         """
         outcomes: list[Outcome] = []
-        for tell in _of_type(plan.actions, TellJob):
-            outcomes.append(self._tell(tell))
-        for warning in _of_type(plan.actions, WarnJob):
-            outcomes.append(warn_job(self._slurm, warning))
         outcomes.extend(self._start_all(plan.actions, memory))
         for keep in _of_type(plan.actions, KeepConsole):
             outcomes.append(self._keep_console(keep))
@@ -88,6 +86,10 @@ class Actor:
             outcomes.append(self._deletions.delete_group(group, memory))
         for template in _of_type(plan.actions, DeleteTemplate):
             outcomes.append(self._deletions.delete_template(template, memory))
+        for tell in _of_type(plan.actions, TellJob):
+            outcomes.append(self._tell(tell))
+        for warning in _of_type(plan.actions, WarnJob):
+            outcomes.append(warn_job(self._slurm, warning))
         for record in _of_type(plan.actions, KeepPoolRecord):
             outcomes.append(keep_pool_record(self._slurm, record))
         outcomes.extend(self._update_nodes(list(_of_type(plan.actions, UpdateNode))))
@@ -95,6 +97,7 @@ class Actor:
         for action in plan.actions:
             if isinstance(action, CreateReservation | DeleteReservation):
                 outcomes.append(change_reservation(self._slurm, action))
+        self._calls.remove_spent()
         for forget in _of_type(plan.actions, ForgetCall):
             self._calls.forget(forget.call_id)
             outcomes.append(Outcome(forget))

@@ -32,19 +32,29 @@ class CallsDirectory:
         self._directory = Path(spool.requests_directory(str(spool_directory)))
         self._expand = expand
         self._known: dict[str, ResumeCall] = {}
+        self._spent: set[str] = set()
 
     def read(self) -> tuple[ResumeCall, ...]:
-        """All ResumeProgram calls that are still open, oldest first.
+        """All ResumeProgram calls that are still open, oldest first. Changes nothing.
 
-        Calls of the other programs only wake the daemon and are removed when read.
+        Calls of the other programs, which only wake the daemon, and unusable ones are spent.
         """
         calls = []
         for name in self._names():
+            if name in self._spent:
+                continue
             call = self._known.get(name) or self._take(name)
-            if call is not None:
+            if call is None:
+                self._spent.add(name)
+            else:
                 self._known[name] = call
                 calls.append(call)
         return tuple(calls)
+
+    def remove_spent(self) -> None:
+        """Remove the files that were read and say nothing more."""
+        while self._spent:
+            self.forget(self._spent.pop())
 
     def forget(self, call_id: str) -> None:
         """Remove a call; one that is already gone is no error."""
@@ -61,15 +71,12 @@ class CallsDirectory:
     def _take(self, name: str) -> ResumeCall | None:
         path = self._directory / name
         try:
-            call = self._parse(name, _read_trusted(path))
+            return self._parse(name, _read_trusted(path))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             log_event(LOG, logging.WARNING, "call in spool not usable", call=name, error=error)
-            call = None
-        if call is None:
-            self.forget(name)
-        return call
+            return None
 
     def _parse(self, name: str, text: str) -> ResumeCall | None:
         content = json.loads(text)

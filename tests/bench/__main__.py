@@ -14,6 +14,7 @@ def main() -> None:
     console = Console()
     console.print(hooks.measure())
     console.print(decisions.measure())
+    console.print(passes.resume_table())
     results = []
     for nodes in SIZES:
         console.print(f"filling the emulator with {nodes} VMs")

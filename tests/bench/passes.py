@@ -110,6 +110,25 @@ def measure(nodes: int) -> Result:
         )
 
 
+def measure_resume(nodes: int, nodes_a_job: int) -> tuple[float, Counter[str], int]:
+    """Seconds, API calls and Slurm commands until the requests of all jobs exist."""
+    with EmulatorProcess() as emulator, tempfile.TemporaryDirectory() as spool:
+        _warm_up(emulator.url, Path(spool), nodes)
+        installation = Installation(nodes, nodes_a_job, emulator.url, Path(spool))
+        emulator.control.clear_calls()
+        seconds = installation.run_until_requested(nodes // nodes_a_job)
+        return seconds, _calls(emulator.control), len(installation.recorded.commands)
+
+
+def resume_table() -> Table:
+    """1,000 nodes in one job, and in a hundred."""
+    result = Table("resume of 1,000 nodes", "s", "API calls", "Slurm commands")
+    for title, nodes_a_job in (("one job", 1000), ("100 jobs of 10", 10)):
+        seconds, calls, commands = measure_resume(1000, nodes_a_job)
+        result.add_row(title, f"{seconds:.2f}", _text(calls), f"{commands}")
+    return result
+
+
 def _warm_up(url: str, spool: Path, nodes: int) -> None:
     """Let templates and groups exist already, as on a cluster that has run a job before."""
     installation = Installation(nodes, NODES_A_POOL, url, spool)

@@ -71,8 +71,11 @@ class HookBench:
         return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
     def calls(self) -> tuple[ResumeCall, ...]:
-        """The ResumeProgram calls that the daemon would find."""
-        return CallsDirectory(self.spool_directory, expand).read()
+        """The ResumeProgram calls that the daemon finds; what is spent goes, as in its passes."""
+        directory = CallsDirectory(self.spool_directory, expand)
+        calls = directory.read()
+        directory.remove_spent()
+        return calls
 
     def call_files(self) -> list[Path]:
         """All files that hooks left, in order."""

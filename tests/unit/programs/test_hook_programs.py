@@ -15,7 +15,9 @@ import pytest
 
 from slurm_hooks.reconcile.bell import Bell
 from slurm_hooks.reconcile.locks import sole_runner
+from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import JobShare
+from slurm_hooks.slurm.hostlist import expand
 from tests.unit.programs.conftest import PROGRAMS, HookBench
 from tests.waiting import wait_until
 
@@ -172,7 +174,8 @@ def test_concurrent_calls_for_the_same_nodes_all_arrive_whole(bench: HookBench, 
 
 def test_call_of_suspend_only_wakes_the_daemon(bench: HookBench, bell: Bell) -> None:
     bench.run("suspend", NODES)
-    assert len(bench.call_files()) == 1
+    assert CallsDirectory(bench.spool_directory, expand).read() == ()
+    assert len(bench.call_files()) == 1, "reading alone, as a dry run does, removes nothing"
     assert bench.calls() == ()
     assert bench.call_files() == []
 

@@ -92,7 +92,7 @@ def test_slurm_that_does_not_answer_stops_nothing_else(
     journal.clear()
     scenario.slurm.fail_next(SlurmUnavailable("no answer"))
     act(scenario, replace(plan, actions=(TellJob(1, None), *plan.actions)))
-    assert methods(journal)[:2] == ["set_admin_comment", "cancel_resize_request"]
+    assert methods(journal)[:2] == ["cancel_resize_request", "set_admin_comment"]
     assert "update_nodes" in methods(journal)
 
 

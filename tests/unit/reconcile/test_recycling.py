@@ -119,7 +119,7 @@ def test_none_is_renewed_for_a_job_that_waits_for_something_else(reason: str) ->
         up(N0, NodeFlag.REBOOT_REQUESTED),
         up(N0, NodeFlag.NOT_RESPONDING),
     ],
-    ids=lambda each: str(each.state),
+    ids=lambda each: "+".join(sorted([each.state.base, *each.state.flags])),
 )
 def test_only_idle_nodes_are_renewed(unfree: Node) -> None:
     assert renewed(replace(STALE, nodes=[unfree])) == []

@@ -136,6 +136,8 @@ def _warm_up(url: str, spool: Path, nodes: int) -> None:
         installation.passes.run()
         if installation.control.status().resize_requests:
             raise RuntimeError("a request was made before all groups existed")
+    while installation.passes.has_operations:
+        installation.passes.poll_operations()
 
 
 def _decide_cpu_seconds(installation: Installation) -> float:

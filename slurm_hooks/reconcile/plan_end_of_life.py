@@ -78,9 +78,10 @@ def _reservations(scene: Scene, ends: dict[str, datetime]) -> Iterator[Action]:
 
 
 def _is_needed(reservation: Reservation, scene: Scene) -> bool:
-    """Whether it still tells that the end of a node has come which has yet to be taken down."""
+    """Whether a node of it has yet to be believed lost or to be taken down: until then its VM may
+    live, or its end has come."""
     return any(
-        name in scene.world.ended and view.step in (Step.LOSE_NODE, Step.LOSE_JOBS)
+        view.step in (Step.LOSE_NODE, Step.LOSE_JOBS)
         for name in reservation.nodes
         if (view := scene.world.views.get(name)) is not None
     )

@@ -133,7 +133,7 @@ def _view(
     intent = intent_of(
         node,
         held=bool(holders),
-        owner_ended=_owner_ended(askers, latest),
+        owner_ended=_owner_ended(askers, latest, vm),
         must_exist=must_exist,
     )
     serving = latest if latest is not None and _serves(latest, owner) else None
@@ -227,21 +227,29 @@ def _owner(holders: tuple[Job, ...], askers: frozenset[int]) -> Job | None:
     return next(iter([*named, *configuring, *holders]), None)
 
 
-def _owner_ended(askers: frozenset[int], latest: MarkedRequest | None) -> bool:
-    """Whether the node was started for a job; asked only where no job has it now."""
-    return bool(askers) or (latest is not None and latest.mark.job_id is not None)
+def _owner_ended(askers: frozenset[int], latest: MarkedRequest | None, vm: Instance | None) -> bool:
+    """Whether the node was started for a job; asked only where no job has it now.
+
+    A request that was granted tells of the VM that it made, and of no later start of the node.
+    """
+    if askers:
+        return True
+    if latest is None or latest.mark.job_id is None:
+        return False
+    return latest.request.state is not RequestState.SUCCEEDED or vm is not None
 
 
 def _serves(marked: MarkedRequest, owner: Job | None) -> bool:
     """Whether a request belongs to the present start of a node.
 
     A waiting request serves whoever has the node now: its place in the queue is kept. A final
-    one counts only for the very start that it was made for.
+    one counts only for the very start that it was made for; where no job has the node, a granted
+    one does too, so that its VM is believed missing only at the second sighting.
     """
     if marked.request.state.is_active:
         return True
     if marked.request.state is RequestState.CANCELLED:
         return False
     if owner is None:
-        return marked.mark.job_id is None
+        return marked.mark.job_id is None or marked.request.state is RequestState.SUCCEEDED
     return (marked.mark.job_id, marked.mark.restarts) == (owner.job_id, owner.restarts)

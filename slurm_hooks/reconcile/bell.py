@@ -19,6 +19,8 @@ from slurm_hooks.programs import spool
 LOG = logging.getLogger("slurm-hooksd")
 CALLER_DEADLINE_SECONDS = 1.0
 BACKLOG = 256
+PAUSE_SECONDS = 0.2
+"""After a call that could not be taken: a lack of descriptors must not keep a core busy."""
 
 
 class Bell:
@@ -28,6 +30,7 @@ class Bell:
         """Raises OSError when the socket cannot be bound."""
         self.rung = threading.Event()
         self._confirmed_kills = 0
+        self._closed = threading.Event()
         self._path = Path(spool.socket_path(str(spool_directory)))
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         # Only the holder of the pass lock rings here, so an old socket file is a dead daemon's.
@@ -47,6 +50,7 @@ class Bell:
 
     def close(self) -> None:
         """Stop listening and remove the socket."""
+        self._closed.set()
         self._path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -55,11 +59,17 @@ class Bell:
     def _answer_all(self) -> None:
         # Signals are the main thread's alone: only there they can be held back.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        while True:
+        is_deaf = False
+        while not self._closed.is_set():
             try:
                 caller, _ = self._socket.accept()
-            except OSError:
-                return
+            except OSError as error:
+                if not is_deaf and not self._closed.is_set():
+                    log_event(LOG, logging.WARNING, "calls of hooks not heard", error=error)
+                is_deaf = True
+                self._closed.wait(PAUSE_SECONDS)
+                continue
+            is_deaf = False
             with caller:
                 self._answer(caller)
 

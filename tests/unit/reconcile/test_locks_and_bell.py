@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
+import resource
 import socket
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -120,6 +122,30 @@ def test_bell_answers_and_survives_callers_that_hang_up(tmp_path: Path) -> None:
         bell.close()
     with pytest.raises(OSError, match=r"No such file|refused"):
         caller(tmp_path)
+
+
+def test_bell_hears_again_after_the_daemon_had_no_descriptor_left(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bell = Bell(tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with (
+        caplog.at_level(logging.WARNING, "slurm-hooksd"),
+        socket.socket(socket.AF_UNIX) as before,
+        socket.socket(socket.AF_UNIX) as after,
+    ):
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (1, limits[1]))
+            before.connect(spool.socket_path(str(tmp_path)))
+            before.shutdown(socket.SHUT_RDWR)
+            wait_until("a refused call", lambda: "not heard" in caplog.text, DEADLINE_SECONDS)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        after.settimeout(DEADLINE_SECONDS)
+        after.connect(spool.socket_path(str(tmp_path)))
+        after.sendall(b"wake\n")
+        assert after.recv(16) == b"ok\n"
+    bell.close()
 
 
 def test_bell_of_a_dead_daemon_is_replaced(tmp_path: Path) -> None:

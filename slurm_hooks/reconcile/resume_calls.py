@@ -1,7 +1,8 @@
 """Reads the calls that hook programs left in the spool.
 
 A file that we cannot trust (another owner, writable by others) or cannot read is set aside with
-one line of log; it is only a hint, and Slurm's node states say the rest.
+one line of log; it is only a hint, and Slurm's node states say the rest. So a spool that cannot
+be read or changed costs hints and a line of log, never a pass.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class CallsDirectory:
         self._expand = expand
         self._known: dict[str, ResumeCall] = {}
         self._spent: set[str] = set()
+        self._trouble = ""
 
     def read(self) -> tuple[ResumeCall, ...]:
         """All ResumeProgram calls that are still open, oldest first. Changes nothing.
@@ -53,18 +55,37 @@ class CallsDirectory:
 
     def remove_spent(self) -> None:
         """Remove the files that were read and say nothing more."""
-        while self._spent:
-            self.forget(self._spent.pop())
+        for name in sorted(self._spent):
+            self.forget(name)
 
     def forget(self, call_id: str) -> None:
-        """Remove a call; one that is already gone is no error."""
+        """Remove a call; one that is already gone is no error.
+
+        One that cannot be removed is spent all the same, and tried again with the other ones.
+        """
         self._known.pop(call_id, None)
-        (self._directory / call_id).unlink(missing_ok=True)
+        try:
+            (self._directory / call_id).unlink(missing_ok=True)
+        except OSError as error:
+            self._spent.add(call_id)
+            self._report("call in spool not removed", error)
+        else:
+            self._spent.discard(call_id)
+
+    def _report(self, message: str, error: OSError) -> None:
+        """Say once what is wrong with the spool, until it is something else."""
+        trouble = f"{message}: {error.strerror}"
+        if trouble != self._trouble:
+            self._trouble = trouble
+            log_event(LOG, logging.WARNING, message, error=error)
 
     def _names(self) -> list[str]:
         try:
             names = os.listdir(self._directory)  # noqa: PTH208
         except FileNotFoundError:
+            return []
+        except OSError as error:
+            self._report("spool not read", error)
             return []
         return sorted(n for n in names if n.endswith(spool.SUFFIX) and not n.startswith("."))
 

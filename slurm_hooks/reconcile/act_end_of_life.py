@@ -39,16 +39,18 @@ def warn_job(slurm: SlurmClient, action: WarnJob) -> Outcome:
 
     In this order, since a signal that comes twice harms less than one that never comes.
     """
+    is_signalled = action.was_signalled
     try:
-        if action.signal:
+        if action.signal and not is_signalled:
             slurm.signal_job(action.job_id, action.signal, action.part)
+            is_signalled = True
         if not action.keeps_comment:
             slurm.set_admin_comment(action.job_id, end_of_life_comment(action), action.part)
     except SlurmError as error:
         # The job may have ended meanwhile; the next pass warns it if it has not.
         level = logging.DEBUG if isinstance(error, SlurmRefused) else logging.WARNING
         log_event(LOG, level, "job not warned", job=action.job_id, error=error)
-        return Outcome(action, note=str(error))
+        return Outcome(action, note=str(error), is_signalled=is_signalled)
     log_event(
         LOG,
         logging.INFO,
@@ -58,7 +60,7 @@ def warn_job(slurm: SlurmClient, action: WarnJob) -> Outcome:
         end=action.end_time_utc.isoformat(),
         signal=action.signal,
     )
-    return Outcome(action)
+    return Outcome(action, is_signalled=is_signalled)
 
 
 def _asked(action: CreateReservation | DeleteReservation, call: Callable[[], None]) -> Outcome:

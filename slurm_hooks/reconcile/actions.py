@@ -253,9 +253,9 @@ class TellJob:
 class WarnJob:
     """Tell a running job that the VM of a node of its ends first, and send it the signal.
 
-    `signal` is empty while it is too early for that. `keeps_comment`: the admin comment is a
-    person's and stays. `restarts` makes each start of a job a subject of its own, `part` is as
-    in `Job`.
+    `signal` is empty while it is too early for that. `was_signalled`: the job got it already and
+    lacks only the comment. `keeps_comment`: the admin comment is a person's and stays. `restarts`
+    makes each start of a job a subject of its own, `part` is as in `Job`.
     """
 
     job_id: int
@@ -265,6 +265,7 @@ class WarnJob:
     signal: str
     keeps_comment: bool
     part: str = ""
+    was_signalled: bool = False
 
     @property
     def subject(self) -> str:

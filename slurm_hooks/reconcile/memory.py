@@ -40,12 +40,16 @@ _MISSING_STEPS = frozenset({Step.REQUEST_AGAIN, Step.LOSE_NODE, Step.LOSE_JOBS})
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one action: an operation on its way, an error, or neither when it is done."""
+    """What came of one action: an operation on its way, an error, or neither when it is done.
+
+    `is_signalled`: a job got its signal, whatever became of the comment that tells of it.
+    """
 
     action: Action
     operation: Operation | None = None
     error: ComputeError | None = None
     note: str = ""
+    is_signalled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +185,7 @@ def _warned(
     sent = {
         outcome.action.subject: outcome.action.end_time_utc
         for outcome in outcomes
-        if isinstance(outcome.action, WarnJob) and outcome.action.signal and not outcome.note
+        if isinstance(outcome.action, WarnJob) and outcome.is_signalled
     }
     return {
         subject: end for subject, end in {**before, **sent}.items() if now - end < _WARNING_KEPT

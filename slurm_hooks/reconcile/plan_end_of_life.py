@@ -4,12 +4,13 @@ Reservations are compared by name: what is missing is made, what is ours and not
 goes. A job is warned when its own limit lies beyond the end of one of its nodes: by its admin
 comment at once, by the configured signal when the end is near. That comment is the memory of the
 signal, so it is sent once whatever restarts here; only where a person's comment stands, which is
-left alone, a restart sends it again.
+left alone, or where ours cannot be written, a restart sends it again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from slurm_hooks.reconcile.actions import (
@@ -113,11 +114,12 @@ def _warning(scene: Scene, job: Job, end_utc: datetime, node: str) -> WarnJob | 
     signal = scene.policy.end_of_life_signal if is_near else ""
     keeps_comment = bool(job.admin_comment) and not is_our_text(job.admin_comment)
     warning = WarnJob(job.job_id, job.restarts, node, end_utc, signal, keeps_comment, job.part)
+    was_signalled = warning.subject in scene.memory.warned
     if keeps_comment:
-        is_known = not signal or warning.subject in scene.memory.warned
+        is_known = not signal or was_signalled
     else:
         is_known = job.admin_comment == end_of_life_comment(warning)
-    return None if is_known else warning
+    return None if is_known else replace(warning, was_signalled=was_signalled)
 
 
 def _seconds_between(first_utc: datetime, second_utc: datetime) -> float:

@@ -115,6 +115,18 @@ def test_signal_whose_comment_could_not_be_written_is_not_lost(scenario: Scenari
     assert "URG was sent" in scenario.slurm.jobs[job_id].admin_comment
 
 
+def test_job_whose_comment_is_refused_for_long_is_signalled_once(scenario: Scenario) -> None:
+    job_id = run_job(scenario, N0)
+    pass_time(scenario, LIFE - MINUTE)
+    for _ in range(3):
+        scenario.slurm.fail_at("set_admin_comment", SlurmUnavailable("down"))
+        scenario.run()
+    assert "URG was sent" not in scenario.slurm.jobs[job_id].admin_comment
+    scenario.run()
+    assert "URG was sent" in scenario.slurm.jobs[job_id].admin_comment
+    assert signals(scenario) == ["URG"]
+
+
 def test_reservation_that_could_not_be_made_is_made_at_the_next_pass(scenario: Scenario) -> None:
     scenario.slurm.fail_at("create_reservation", SlurmUnavailable("down"))
     run_job(scenario, N0)

@@ -1,4 +1,4 @@
-"""Act: carry out a plan, action by action; one that fails stops no other.
+"""Act: carry out a plan, action by action; one that is refused stops no other.
 
 Mutations of Compute Engine only start their operations. Node states are read again just before
 they are changed, once for all of them, and a node that is no longer as expected is left alone.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import WorkloadPolicySpecification
+from slurm_hooks.compute.retry import RETRIED
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.act_deletions import Deletions, attempt_of, failed, started
@@ -44,11 +45,14 @@ from slurm_hooks.reconcile.expectations import still_holds
 from slurm_hooks.reconcile.memory import Outcome
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory
+from slurm_hooks.reconcile.turns import in_turn, is_unanswered, parts, up_to_silence
 from slurm_hooks.slurm.client import SlurmClient, SlurmError, SlurmRefused
 
 LOG = logging.getLogger("slurm-hooksd")
 
 ActionType = TypeVar("ActionType")
+Outcomes = tuple[Outcome, ...]
+"""What came of one call, which may carry out many actions."""
 
 
 class Actor:
@@ -60,15 +64,21 @@ class Actor:
         compute: ComputeClient,
         calls: CallsDirectory,
         consoles: ConsolesDirectory,
+        alive: Callable[[], None] = lambda: None,
     ) -> None:
+        """`alive` is called after each call to a system: a pass of many calls is no hang."""
         self._slurm = slurm
         self._compute = compute
         self._calls = calls
         self._consoles = consoles
+        self._alive = alive
         self._deletions = Deletions(compute)
 
     def act(self, plan: Plan, memory: Memory) -> tuple[Outcome, ...]:
-        """Carry out all actions of a plan and say what came of each.
+        """Carry out the actions of a plan and say what came of each.
+
+        A system that does not answer is not asked again, and of some kinds of action only so
+        many are carried out: those without an outcome are left for the next pass.
 
         Compute Engine comes first: VMs are asked for before people are told, and a request must
         be given up before its nodes look free to Slurm. Jobs are told before their nodes change,
@@ -76,32 +86,47 @@ class Actor:
         comment costs a node that is in service its reason. Reservations come last: until then
         they guard nodes whose VMs ended.
         """
+        due = in_turn(plan.actions, memory.in_vain)
         outcomes: list[Outcome] = []
-        outcomes.extend(self._start_all(plan.actions, memory))
-        for keep in _of_type(plan.actions, KeepConsole):
-            outcomes.append(self._keep_console(keep))
-        deletions = list(_of_type(plan.actions, DeleteInstance))
-        outcomes.extend(self._deletions.delete_instances(deletions, memory))
-        for group in _of_type(plan.actions, DeleteGroup):
-            outcomes.append(self._deletions.delete_group(group, memory))
-        for template in _of_type(plan.actions, DeleteTemplate):
-            outcomes.append(self._deletions.delete_template(template, memory))
-        for tell in _of_type(plan.actions, TellJob):
-            outcomes.append(self._tell(tell))
-        for warning in _of_type(plan.actions, WarnJob):
-            outcomes.append(warn_job(self._slurm, warning))
-        for record in _of_type(plan.actions, KeepPoolRecord):
-            outcomes.append(keep_pool_record(self._slurm, record))
-        outcomes.extend(self._update_nodes(list(_of_type(plan.actions, UpdateNode))))
-        outcomes.extend(clear_reasons(self._slurm, list(_of_type(plan.actions, ClearReason))))
-        for action in plan.actions:
-            if isinstance(action, CreateReservation | DeleteReservation):
-                outcomes.append(change_reservation(self._slurm, action))
+        for of_call in itertools.chain(
+            up_to_silence(
+                of_call
+                for part in parts(due, memory.in_vain)
+                for of_call in self._change_compute(part, memory)
+            ),
+            up_to_silence(self._change_slurm(due)),
+        ):
+            outcomes.extend(of_call)
+            self._alive()
         self._calls.remove_spent()
-        for forget in _of_type(plan.actions, ForgetCall):
+        for forget in _of_type(due, ForgetCall):
             self._calls.forget(forget.call_id)
             outcomes.append(Outcome(forget))
         return tuple(outcomes)
+
+    def _change_compute(self, due: Sequence[Action], memory: Memory) -> Iterator[Outcomes]:
+        for outcome in self._start_all(due, memory):
+            yield (outcome,)
+        for keep in _of_type(due, KeepConsole):
+            yield (self._keep_console(keep),)
+        yield from self._deletions.delete_instances(list(_of_type(due, DeleteInstance)), memory)
+        for group in _of_type(due, DeleteGroup):
+            yield (self._deletions.delete_group(group, memory),)
+        for template in _of_type(due, DeleteTemplate):
+            yield (self._deletions.delete_template(template, memory),)
+
+    def _change_slurm(self, due: Sequence[Action]) -> Iterator[Outcomes]:
+        for tell in _of_type(due, TellJob):
+            yield (self._tell(tell),)
+        for warning in _of_type(due, WarnJob):
+            yield (warn_job(self._slurm, warning),)
+        for record in _of_type(due, KeepPoolRecord):
+            yield (keep_pool_record(self._slurm, record),)
+        yield from self._update_nodes(list(_of_type(due, UpdateNode)))
+        yield tuple(clear_reasons(self._slurm, list(_of_type(due, ClearReason))))
+        for action in due:
+            if isinstance(action, CreateReservation | DeleteReservation):
+                yield (change_reservation(self._slurm, action),)
 
     def _tell(self, action: TellJob) -> Outcome:
         try:
@@ -110,7 +135,7 @@ class Actor:
             # The job may have ended meanwhile; the next pass tells it again if it has not.
             level = logging.DEBUG if isinstance(error, SlurmRefused) else logging.WARNING
             log_event(LOG, level, "job not told", job=action.job_id, error=error)
-            return Outcome(action, note=str(error))
+            return Outcome(action, note=str(error), unanswered=is_unanswered(error))
         return Outcome(action)
 
     def _keep_console(self, action: KeepConsole) -> Outcome:
@@ -119,7 +144,8 @@ class Actor:
             path = self._consoles.keep(action.node, action.instance_id, text)
         except (ComputeError, OSError) as error:
             log_event(LOG, logging.WARNING, "console not kept", node=action.node, error=error)
-            return Outcome(action, note=str(error))
+            unanswered = isinstance(error, ComputeError) and error.kind in RETRIED
+            return Outcome(action, note=str(error), unanswered=unanswered)
         log_event(LOG, logging.INFO, "console kept", node=action.node, file=path)
         return Outcome(action)
 
@@ -188,13 +214,14 @@ class Actor:
                 return failed(action, error)
         return started(action, lambda: self._compute.insert_group(action.group, request_id))
 
-    def _update_nodes(self, actions: Sequence[UpdateNode]) -> Iterator[Outcome]:
+    def _update_nodes(self, actions: Sequence[UpdateNode]) -> Iterator[Outcomes]:
         if not actions:
             return
         try:
             present = self._slurm.read_nodes([action.node for action in actions])
         except SlurmError as error:
             log_event(LOG, logging.WARNING, "nodes not read again", error=error)
+            yield _not_done(actions, error)
             return
         due = [
             action
@@ -212,10 +239,18 @@ class Actor:
                     self._slurm.update_nodes(names, update, reason or None)
             except SlurmError as error:
                 log_event(LOG, logging.WARNING, "nodes not changed", nodes=names, error=error)
+                yield _not_done(members, error)
                 continue
             states = "+".join(updates)
             log_event(LOG, logging.INFO, "nodes changed", nodes=names, to=states, reason=reason)
-            yield from (Outcome(action) for action in members)
+            yield tuple(Outcome(action) for action in members)
+
+
+def _not_done(actions: Iterable[Action], error: SlurmError) -> Outcomes:
+    """A node that was refused has no outcome, as one that is no longer as expected."""
+    if not is_unanswered(error):
+        return ()
+    return tuple(Outcome(action, note=str(error), unanswered=True) for action in actions)
 
 
 def _of_type(actions: Iterable[Action], kind: type[ActionType]) -> Iterator[ActionType]:

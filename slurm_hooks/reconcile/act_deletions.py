@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.compute.errors import ComputeError
 from slurm_hooks.compute.model import GroupReference, Operation, Scope, ScopeKind
+from slurm_hooks.compute.retry import RETRIED
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.actions import Action, DeleteGroup, DeleteInstance, DeleteTemplate
 from slurm_hooks.reconcile.memory import Outcome
@@ -37,13 +38,13 @@ class Deletions:
 
     def delete_instances(
         self, actions: Sequence[DeleteInstance], memory: Memory
-    ) -> Iterator[Outcome]:
-        """Start to delete VMs."""
+    ) -> Iterator[tuple[Outcome, ...]]:
+        """Start to delete VMs; gives what came of each call when it was made."""
         for group, batch in itertools.islice(_batches(actions, memory), MOST_CALLS_A_PASS):
             if group is None:
-                yield self._delete_alone(batch[0], memory)
+                yield (self._delete_alone(batch[0], memory),)
             else:
-                yield from self._delete_together(group, batch, memory)
+                yield self._delete_together(group, batch, memory)
 
     def delete_group(self, action: DeleteGroup, memory: Memory) -> Outcome:
         """Start to delete a group, unless it is not empty any more."""
@@ -65,7 +66,7 @@ class Deletions:
 
     def _delete_together(
         self, group: GroupReference, batch: Sequence[DeleteInstance], memory: Memory
-    ) -> Iterator[Outcome]:
+    ) -> tuple[Outcome, ...]:
         zones = {action.name: action.zone for action in batch}
         text = "\n".join(attempt_of(action, memory) for action in batch)
         request_id = f"delete instances {hashlib.sha256(text.encode()).hexdigest()}"
@@ -73,10 +74,10 @@ class Deletions:
             operation = self._compute.delete_instances(group, zones, request_id)
         except ComputeError as error:
             log_event(LOG, logging.DEBUG, "VMs not deleted", nodes=list(zones), error=error)
-            yield from (Outcome(action, error=error) for action in batch)
-            return
+            unanswered = error.kind in RETRIED
+            return tuple(Outcome(action, error=error, unanswered=unanswered) for action in batch)
         log_event(LOG, logging.INFO, "VM deletion started", nodes=list(zones))
-        yield from (Outcome(action, operation=operation) for action in batch)
+        return tuple(Outcome(action, operation=operation) for action in batch)
 
     def _delete_alone(self, action: DeleteInstance, memory: Memory) -> Outcome:
         request_id = f"{attempt_of(action, memory)} alone"
@@ -119,4 +120,4 @@ def started(action: Action, call: Callable[[], Operation]) -> Outcome:
 def failed(action: Action, error: ComputeError) -> Outcome:
     """The outcome of a refusal. It is a condition: whoever reports these says it aloud, once."""
     log_event(LOG, logging.DEBUG, f"refused: {action.subject}", kind=error.kind, error=error)
-    return Outcome(action, error=error)
+    return Outcome(action, error=error, unanswered=error.kind in RETRIED)

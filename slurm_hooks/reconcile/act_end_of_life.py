@@ -10,6 +10,7 @@ from slurm_hooks.reconcile.actions import CreateReservation, DeleteReservation, 
 from slurm_hooks.reconcile.comments import end_of_life_comment
 from slurm_hooks.reconcile.end_of_life import DURATION_SECONDS
 from slurm_hooks.reconcile.memory import Outcome
+from slurm_hooks.reconcile.turns import is_unanswered
 from slurm_hooks.slurm.client import (
     ReservationSpecification,
     SlurmClient,
@@ -50,7 +51,9 @@ def warn_job(slurm: SlurmClient, action: WarnJob) -> Outcome:
         # The job may have ended meanwhile; the next pass warns it if it has not.
         level = logging.DEBUG if isinstance(error, SlurmRefused) else logging.WARNING
         log_event(LOG, level, "job not warned", job=action.job_id, error=error)
-        return Outcome(action, note=str(error), is_signalled=is_signalled)
+        return Outcome(
+            action, note=str(error), is_signalled=is_signalled, unanswered=is_unanswered(error)
+        )
     log_event(
         LOG,
         logging.INFO,
@@ -68,6 +71,6 @@ def _asked(action: CreateReservation | DeleteReservation, call: Callable[[], Non
         call()
     except SlurmError as error:
         log_event(LOG, logging.WARNING, f"failed: {action.subject}", error=error)
-        return Outcome(action, note=str(error))
+        return Outcome(action, note=str(error), unanswered=is_unanswered(error))
     log_event(LOG, logging.INFO, action.subject)
     return Outcome(action)

@@ -17,6 +17,7 @@ from slurm_hooks.history import metrics
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.reconcile.passes import Passes
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
+from slurm_hooks.reconcile.service_manager import notify
 from slurm_hooks.slurm.client import SlurmError
 from slurm_hooks.slurm.controllers import charge_of_this_host
 from slurm_hooks.slurm.hostlist import expand
@@ -81,6 +82,7 @@ def assemble(settings_file: str) -> Controller:
         consoles,
         lambda: datetime.now(UTC),
         lambda: charge_of_this_host(slurm_conf, slurm.responding_controller),
+        lambda: notify("WATCHDOG=1"),
     )
     interval = _interval_seconds(values)
     return Controller(settings_file, spool_directory, cluster, passes, interval)

@@ -77,6 +77,8 @@ def _result(action: Action, outcome: Outcome | None) -> Result:
     if outcome is None:
         return Result(action, Fate.LEFT)
     error = outcome.error
+    if error is None and outcome.unanswered:
+        return Result(action, Fate.LEFT, outcome.note)
     if error is None:
         fate = Fate.STARTED if outcome.operation is not None else Fate.DONE
         return Result(action, fate, outcome.note)

@@ -22,12 +22,14 @@ from slurm_hooks.reconcile.actions import (
     InsertRequest,
     KeepPoolRecord,
     Plan,
+    UpdateNode,
     WarnJob,
     told_as,
 )
 from slurm_hooks.reconcile.failure_table import Cause, Occasion, Reaction, reaction_to
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.snapshot import Failure, Memory
+from slurm_hooks.slurm.model import JobStart
 
 FAILURE_STANDS = timedelta(seconds=30)
 """How long a final error is taken as the answer before the call is made again."""
@@ -43,6 +45,7 @@ class Outcome:
     """What came of one action: an operation on its way, an error, or neither when it is done.
 
     `is_signalled`: a job got its signal, whatever became of the comment that tells of it.
+    `unanswered`: the system could not be asked, so the next call to it is not worth its time.
     """
 
     action: Action
@@ -50,6 +53,7 @@ class Outcome:
     error: ComputeError | None = None
     note: str = ""
     is_signalled: bool = False
+    unanswered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,8 @@ def remember(memory: Memory, plan: Plan, outcomes: Sequence[Outcome], now: datet
         causes=causes,
         counted_failures=counted,
         warned=_warned(memory.warned, outcomes, now),
+        renewals=_renewals(memory.renewals, outcomes),
+        in_vain=_in_vain(memory.in_vain, plan, outcomes),
         unneeded=plan.unneeded,
         suspended=plan.suspended,
     )
@@ -175,6 +181,19 @@ def _keep(
     )
 
 
+def _in_vain(before: Iterable[str], plan: Plan, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    """What was tried in vain and is still wanted, the latest last."""
+    tried = {outcome.action.subject for outcome in outcomes}
+    wanted = {action.subject for action in plan.actions}
+    kept = [subject for subject in before if subject in wanted and subject not in tried]
+    failed = [
+        outcome.action.subject
+        for outcome in outcomes
+        if outcome.unanswered or (outcome.note and outcome.operation is None)
+    ]
+    return (*kept, *failed)
+
+
 _WARNING_KEPT = timedelta(hours=1)
 """How long a sent warning is remembered beyond the end that it is about."""
 
@@ -190,6 +209,22 @@ def _warned(
     return {
         subject: end for subject, end in {**before, **sent}.items() if now - end < _WARNING_KEPT
     }
+
+
+_MOST_RENEWED_KEPT = 1000
+
+
+def _renewals(
+    before: Mapping[JobStart, int], outcomes: Iterable[Outcome]
+) -> dict[JobStart, int]:
+    """How many nodes were renewed for each start of a job; of the latest jobs only."""
+    counts = dict(before)
+    for outcome in outcomes:
+        if isinstance(outcome.action, UpdateNode) and not outcome.note:
+            start = outcome.action.renewed_for
+            if start is not None:
+                counts[start] = counts.pop(start, 0) + 1
+    return dict(list(counts.items())[-_MOST_RENEWED_KEPT:])
 
 
 def _counted(before: Mapping[str, int], plan: Plan, steps: frozenset[Step]) -> dict[str, int]:

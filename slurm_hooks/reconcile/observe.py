@@ -12,6 +12,7 @@ from slurm_hooks.compute.classify import classify_operation
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import ComputeSnapshot, Operation, Scope, Template
+from slurm_hooks.compute.retry import RETRIED
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.memory import Reading, settle
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
@@ -50,6 +51,7 @@ def observe(
 def poll_operations(compute: ComputeClient, memory: Memory, now: datetime) -> Memory:
     """Read every operation in flight again and take in what it has become.
 
+    Where the service does not answer, the rest is left for the next time.
     One operation may carry out many actions, as the deletion of a thousand VMs; it is read once.
     """
     subjects: dict[tuple[Scope, str], list[str]] = {}
@@ -61,6 +63,8 @@ def poll_operations(compute: ComputeClient, memory: Memory, now: datetime) -> Me
             read: Operation | None = compute.get_operation(memory.in_flight[members[0]])
         except ComputeError as error:
             # An error while reading says nothing about the operation, unless it is unknown there.
+            if error.kind in RETRIED:
+                break
             if error.kind is not ErrorKind.GONE:
                 continue
             read = None

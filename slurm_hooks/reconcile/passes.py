@@ -39,7 +39,8 @@ class Passes:
     """Runs passes over one cluster and remembers between them.
 
     `clock` gives aware UTC times, `charge` says whether the slurmctld of this host is in charge:
-    where it is not, a pass only watches, so that it can take over at once.
+    where it is not, a pass only watches, so that it can take over at once. `alive` is called
+    whenever a part of a pass is over.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Passes:
         consoles: ConsolesDirectory,
         clock: Callable[[], datetime],
         charge: Callable[[], Charge] = lambda: Charge.HERE,
+        alive: Callable[[], None] = lambda: None,
     ) -> None:
         self.cluster = cluster
         self._slurm = slurm
@@ -58,9 +60,10 @@ class Passes:
         self._calls = calls
         self._clock = clock
         self._charge = charge
+        self._alive = alive
         self._acted_last = True
         self._templates_read_utc: datetime | None = None
-        self._actor = Actor(slurm, compute, calls, consoles)
+        self._actor = Actor(slurm, compute, calls, consoles, alive)
         self._conditions = Conditions()
         self._memory = Memory()
 
@@ -95,7 +98,9 @@ class Passes:
         if not self.is_in_charge():
             return self._stand_by()
         self.poll_operations()
+        self._alive()
         plan = self.plan(confirmed_kills)
+        self._alive()
         self.carry_out(plan)
         metrics.record_pass(plan, time.perf_counter() - started)
         log_event(

@@ -14,7 +14,7 @@ from datetime import datetime
 from slurm_hooks.compute.errors import ErrorKind
 from slurm_hooks.compute.model import ComputeSnapshot, Operation, Template
 from slurm_hooks.reconcile.failure_table import Cause, Occasion, Reaction, reaction_to
-from slurm_hooks.slurm.model import SlurmSnapshot
+from slurm_hooks.slurm.model import JobStart, SlurmSnapshot
 
 
 class System(enum.StrEnum):
@@ -77,7 +77,9 @@ class Memory:
     counts the finished operations of a subject, `failures` keeps their errors for a while.
     `causes` says what each operation in flight is about, `counted_failures` which of the failures
     that are still seen stand in a pool's record already.
-    `warned` keeps the warnings of ends of life that were sent, with these ends.
+    `warned` keeps the warnings of ends of life that were sent, with these ends, and `renewals`
+    how many idle nodes were renewed for each start of a job.
+    `in_vain` are the actions whose calls failed and that are still wanted, the latest last.
     `unneeded` are the deletions of reaping that were due if a second sighting agrees. `suspended`
     are the nodes that were seen POWERING_DOWN and are off since.
     """
@@ -90,6 +92,8 @@ class Memory:
     causes: dict[str, Cause] = field(default_factory=dict)
     counted_failures: dict[str, frozenset[str]] = field(default_factory=dict)
     warned: dict[str, datetime] = field(default_factory=dict)
+    renewals: dict[JobStart, int] = field(default_factory=dict)
+    in_vain: tuple[str, ...] = ()
     unneeded: frozenset[str] = frozenset()
     suspended: frozenset[str] = frozenset()
 

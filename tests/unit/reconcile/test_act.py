@@ -23,7 +23,7 @@ from slurm_hooks.reconcile.actions import (
 from slurm_hooks.reconcile.memory import Outcome
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory
-from slurm_hooks.slurm.client import SlurmUnavailable
+from slurm_hooks.slurm.client import SlurmRefused, SlurmUnavailable
 from slurm_hooks.slurm.hostlist import expand
 from tests.fakes.compute import FakeCompute
 from tests.fakes.slurm import FakeSlurm
@@ -85,15 +85,24 @@ def test_node_that_a_job_took_meanwhile_is_left_alone(
     assert [o.action.node for o in outcomes if isinstance(o.action, UpdateNode)] == [N1]
 
 
-def test_slurm_that_does_not_answer_stops_nothing_else(
+def test_slurm_that_does_not_answer_is_not_asked_again_in_the_pass(
     scenario: Scenario, journal: list[Any]
 ) -> None:
     plan = plan_of_a_cancelled_job(scenario)
     journal.clear()
     scenario.slurm.fail_next(SlurmUnavailable("no answer"))
     act(scenario, replace(plan, actions=(TellJob(1, None), *plan.actions)))
-    assert methods(journal)[:2] == ["cancel_resize_request", "set_admin_comment"]
-    assert "update_nodes" in methods(journal)
+    assert methods(journal) == ["cancel_resize_request", "set_admin_comment"]
+
+
+def test_job_that_slurm_refuses_to_tell_stops_nothing_else(
+    scenario: Scenario, journal: list[Any]
+) -> None:
+    plan = plan_of_a_cancelled_job(scenario)
+    journal.clear()
+    scenario.slurm.fail_next(SlurmRefused("no such job"))
+    act(scenario, replace(plan, actions=(TellJob(1, None), *plan.actions)))
+    assert methods(journal)[-1] == "update_nodes"
 
 
 def test_nodes_that_cannot_be_read_again_are_not_changed(

@@ -23,6 +23,7 @@ from slurm_hooks.compute.model import (
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.pool_record import PoolRecord
 from slurm_hooks.slurm.client import NodeUpdate
+from slurm_hooks.slurm.model import JobStart
 
 
 class Expectation(enum.StrEnum):
@@ -147,7 +148,7 @@ class UpdateNode:
     """Ask Slurm for node states, one after another, if the node is still as expected.
 
     Without a reason the node keeps the one that it has; `kept_reason` repeats it where Slurm
-    demands one.
+    demands one. `renewed_for` is the job that lacks a fresh VM, if that is why.
     """
 
     node: str
@@ -157,6 +158,7 @@ class UpdateNode:
     code: str = ""
     detail: str = ""
     kept_reason: str = ""
+    renewed_for: JobStart | None = None
 
     @property
     def subject(self) -> str:

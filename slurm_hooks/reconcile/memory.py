@@ -214,9 +214,7 @@ def _warned(
 _MOST_RENEWED_KEPT = 1000
 
 
-def _renewals(
-    before: Mapping[JobStart, int], outcomes: Iterable[Outcome]
-) -> dict[JobStart, int]:
+def _renewals(before: Mapping[JobStart, int], outcomes: Iterable[Outcome]) -> dict[JobStart, int]:
     """How many nodes were renewed for each start of a job; of the latest jobs only."""
     counts = dict(before)
     for outcome in outcomes:

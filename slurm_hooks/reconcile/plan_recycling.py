@@ -2,9 +2,12 @@
 
 A job that waits for nodes, while nodes of its partition are idle and only end too early for it,
 gets fresh ones: as many of them as it lacks are powered down, and never one more. Nothing is done
-for a job that would lack nodes even then, or whose nodes are free already. Jobs beyond the longest
-life of the pool are treated alike: no node fits them, but on a fresh one they get the most, and
-nodes without a VM have no reservation that keeps them off.
+for a job that would lack nodes even then, or whose nodes are free already. Slurm's reasons do not
+tell whether life is all that a job lacks: one that waits for a node that it names, or for more
+memory, is told the same. So no more nodes are renewed for a start of a job than it needs: what did
+not help once is not repeated. Jobs beyond the longest life of the pool are treated alike: no node
+fits them, but on a fresh one they get the most, and nodes without a VM have no reservation that
+keeps them off.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import Intent, VmPhase
 from slurm_hooks.reconcile.pool_record import read_record
 from slurm_hooks.reconcile.scene import Scene
+from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.reconcile.views import NodeView
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import BaseState, Job, JobState, NodeFlag
@@ -64,10 +68,18 @@ def plan_recycling(scene: Scene) -> Iterator[Action]:
         for partition in job.partition.split(","):
             views = [view for view in free.get(partition, ()) if view.node.name not in taken]
             chosen = _nodes_for(job, views, held, scene.now)
+            stale = [view for view in chosen if not _fits(view, job, scene.now)]
+            if len(stale) > _renewals_left(job, scene.memory):
+                continue
             taken.update(view.node.name for view in chosen)
-            yield from (_power_down(view, job) for view in chosen if _is_stale(view, job, scene))
+            yield from (_power_down(view, job) for view in stale)
             if chosen:
                 break
+
+
+def _renewals_left(job: Job, memory: Memory) -> int:
+    """How many nodes may still be renewed for this start of the job."""
+    return max(job.node_count, 1) - memory.renewals.get(job.start, 0)
 
 
 def _lacks_nodes(job: Job) -> bool:
@@ -142,10 +154,6 @@ def _nodes_for(
     return chosen if len(chosen) == needed else []
 
 
-def _is_stale(view: NodeView, job: Job, scene: Scene) -> bool:
-    return not _fits(view, job, scene.now)
-
-
 def _fits(view: NodeView, job: Job, now: datetime) -> bool:
     """Whether Slurm can put the job there: a node whose VM has no end yet has no reservation."""
     left = _seconds_left(view, now)
@@ -177,4 +185,5 @@ def _power_down(view: NodeView, job: Job) -> UpdateNode:
         Expectation.IDLE,
         ReasonCode.END_NEAR,
         detail=f"job {job.job_id}",
+        renewed_for=job.start,
     )

@@ -105,6 +105,10 @@ ACTIVE_JOB_STATES = frozenset(
 """States in which a job may still need nodes. UNKNOWN counts: we never act on a guess."""
 
 
+JobStart = tuple[int, int]
+"""A job's id and how often it was queued again: one start of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A job of the queue, one per array task and heterogeneous component.
@@ -131,6 +135,11 @@ class Job:
     start_time_utc: datetime | None = None
     node_count: int = 0
     part: str = ""
+
+    @property
+    def start(self) -> JobStart:
+        """This start of the job."""
+        return (self.job_id, self.restarts)
 
     @property
     def is_active(self) -> bool:

@@ -10,7 +10,9 @@ import pytest
 from slurm_hooks.compute.model import Instance
 from slurm_hooks.reconcile.actions import Expectation, UpdateNode
 from slurm_hooks.reconcile.end_of_life import ends_of_life
+from slurm_hooks.reconcile.memory import Outcome, remember
 from slurm_hooks.reconcile.pool_record import PoolRecord, record_text
+from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag, Reservation
 from tests.unit.reconcile.builders import NOW, World, node, off, starting, stopping, vm
@@ -156,3 +158,37 @@ def test_job_that_no_vm_can_outlive_gets_a_fresh_node_but_no_endless_renewal(
     assert renewed(replace(STALE, jobs=[waiting(limit=limit)])) == [N1]
     fresh = [living(name, 7 * DAY - timedelta(minutes=9)) for name in (N0, N1)]
     assert renewed(replace(STALE, vms=fresh, jobs=[waiting(limit=limit)])) == []
+
+
+def renewed_over_passes(world: World, *jobs: Job) -> list[str]:
+    """What is renewed over passes, each of which finds all nodes idle and old again."""
+    memory, names = Memory(), []
+    for _ in range(5):
+        for job in jobs:
+            world = replace(world, jobs=[job], memory=memory)
+            names += renewed(world)
+            plan = world.plan()
+            memory = remember(memory, plan, [Outcome(a) for a in plan.actions], NOW)
+    return names
+
+
+def test_job_that_no_renewal_helps_costs_as_many_nodes_as_it_needs_and_no_more() -> None:
+    assert renewed_over_passes(STALE, waiting()) == [N1]
+    assert sorted(renewed_over_passes(STALE, waiting(node_count=2))) == [N0, N1]
+
+
+def test_renewal_that_was_refused_does_not_count() -> None:
+    plan = STALE.plan()
+    refused = remember(Memory(), plan, [Outcome(a, note="no") for a in plan.actions], NOW)
+    assert renewed(replace(STALE, memory=refused)) == [N1]
+
+
+def test_job_that_was_queued_again_gets_fresh_nodes_again() -> None:
+    again = replace(waiting(), restarts=1)
+    assert renewed_over_passes(STALE, waiting(), again) == [N1, N1]
+
+
+def test_drained_node_that_slurm_names_as_unavailable_keeps_no_job_from_fresh_nodes() -> None:
+    reason = f"ReqNodeNotAvail, UnavailableNodes:{N2}"
+    nodes = [*STALE.nodes, up(N2, NodeFlag.DRAIN)]
+    assert renewed(replace(STALE, nodes=nodes, jobs=[waiting(reason=reason)])) == [N1]

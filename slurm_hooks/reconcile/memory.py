@@ -34,6 +34,11 @@ from slurm_hooks.slurm.model import JobStart
 FAILURE_STANDS = timedelta(seconds=30)
 """How long a final error is taken as the answer before the call is made again."""
 
+LONGEST_OPERATION = timedelta(minutes=30)
+"""How long an operation may take, or not be readable, before its action is carried out again.
+
+Every action is safe to repeat: an operation that ends after all finds its work done."""
+
 _FAULTS_OF_A_MEMBER = (ErrorKind.CONFIG, ErrorKind.CONFLICT, ErrorKind.GONE)
 """Refusals of a call for many VMs that a single one may have caused: see `act_deletions`."""
 
@@ -90,6 +95,24 @@ def settle(
     return replace(memory, in_flight=in_flight, attempts=attempts, failures=failures)
 
 
+def overdue(memory: Memory, now: datetime) -> tuple[str, ...]:
+    """The subjects whose operations have been on their way for longer than any should take."""
+    return tuple(
+        subject
+        for subject in memory.in_flight
+        if now - memory.started_utc.get(subject, now) > LONGEST_OPERATION
+    )
+
+
+def give_up(memory: Memory, subjects: Iterable[str]) -> Memory:
+    """Take operations as over that nobody knows the end of: the next try gets an id of its own."""
+    in_flight, attempts = dict(memory.in_flight), dict(memory.attempts)
+    for subject in subjects:
+        del in_flight[subject]
+        attempts[subject] = attempts.get(subject, 0) + 1
+    return replace(memory, in_flight=in_flight, attempts=attempts)
+
+
 def is_over(operation: Operation) -> bool:
     """Whether an operation has ended, well or badly."""
     return operation.done or operation.error is not None
@@ -100,13 +123,14 @@ def remember(memory: Memory, plan: Plan, outcomes: Sequence[Outcome], now: datet
     in_flight, attempts = dict(memory.in_flight), dict(memory.attempts)
     failures = {key: value for key, value in memory.failures.items() if value.until_utc > now}
     causes = {key: value for key, value in memory.causes.items() if key in in_flight}
+    started_utc = {key: value for key, value in memory.started_utc.items() if key in in_flight}
     counted = dict(memory.counted_failures)
     for outcome in outcomes:
         subject, error = outcome.action.subject, outcome.error
         of_call, of_operation = _causes_of(outcome.action)
         if outcome.operation is not None:
             in_flight[subject] = outcome.operation
-            causes[subject] = of_operation
+            causes[subject], started_utc[subject] = of_operation, now
         if error is not None:
             _keep(failures, subject, error, of_call, now)
             if isinstance(outcome.action, DeleteInstance) and error.kind in _FAULTS_OF_A_MEMBER:
@@ -119,6 +143,7 @@ def remember(memory: Memory, plan: Plan, outcomes: Sequence[Outcome], now: datet
         failures=failures,
         attempts=attempts,
         causes=causes,
+        started_utc=started_utc,
         counted_failures=counted,
         warned=_warned(memory.warned, outcomes, now),
         renewals=_renewals(memory.renewals, outcomes),

@@ -6,7 +6,7 @@ What cannot be read becomes `Unavailable`; nothing here raises for a system that
 from __future__ import annotations
 
 import logging
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from slurm_hooks.compute.classify import classify_operation
 from slurm_hooks.compute.client import ComputeClient
@@ -14,7 +14,7 @@ from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import ComputeSnapshot, Operation, Scope, Template
 from slurm_hooks.compute.retry import RETRIED
 from slurm_hooks.history.log import log_event
-from slurm_hooks.reconcile.memory import Reading, settle
+from slurm_hooks.reconcile.memory import LONGEST_OPERATION, Reading, give_up, overdue, settle
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot, System, Unavailable
 from slurm_hooks.slurm.client import SlurmClient, SlurmError
@@ -51,7 +51,8 @@ def observe(
 def poll_operations(compute: ComputeClient, memory: Memory, now: datetime) -> Memory:
     """Read every operation in flight again and take in what it has become.
 
-    Where the service does not answer, the rest is left for the next time.
+    Where the service does not answer, the rest is left for the next time. One that has been on
+    its way for too long counts as over, whether or not it can be read.
     One operation may carry out many actions, as the deletion of a thousand VMs; it is read once.
     """
     subjects: dict[tuple[Scope, str], list[str]] = {}
@@ -75,7 +76,22 @@ def poll_operations(compute: ComputeClient, memory: Memory, now: datetime) -> Me
         if reading.operation is not None
         and (kind := classify_operation(reading.operation)) is not None
     }
-    return settle(memory, readings, kinds, now)
+    return _without_overdue(settle(memory, readings, kinds, now), now)
+
+
+def _without_overdue(memory: Memory, now: datetime) -> Memory:
+    subjects = overdue(memory, now)
+    operations = {memory.in_flight[subject].name: subject for subject in subjects}
+    for name, subject in operations.items():
+        log_event(
+            LOG,
+            logging.WARNING,
+            "operation does not end, its action will be tried again",
+            operation=name,
+            action=subject,
+            minutes=LONGEST_OPERATION // timedelta(minutes=1),
+        )
+    return give_up(memory, subjects)
 
 
 def _read_slurm(slurm: SlurmClient) -> SlurmSnapshot | Unavailable:

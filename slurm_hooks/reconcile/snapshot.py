@@ -75,7 +75,8 @@ class Memory:
     `missing` and `surplus` count the passes in a row in which a VM was missing or not wanted.
     `in_flight` maps the subject of an action to the operation that carries it out, `attempts`
     counts the finished operations of a subject, `failures` keeps their errors for a while.
-    `causes` says what each operation in flight is about, `counted_failures` which of the failures
+    `causes` says what each operation in flight is about, `started_utc` since when it is on its
+    way, `counted_failures` which of the failures
     that are still seen stand in a pool's record already.
     `warned` keeps the warnings of ends of life that were sent, with these ends, and `renewals`
     how many idle nodes were renewed for each start of a job.
@@ -90,6 +91,7 @@ class Memory:
     attempts: dict[str, int] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
     causes: dict[str, Cause] = field(default_factory=dict)
+    started_utc: dict[str, datetime] = field(default_factory=dict)
     counted_failures: dict[str, frozenset[str]] = field(default_factory=dict)
     warned: dict[str, datetime] = field(default_factory=dict)
     renewals: dict[JobStart, int] = field(default_factory=dict)

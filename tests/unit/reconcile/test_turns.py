@@ -15,6 +15,7 @@ from slurm_hooks.reconcile.act import Actor
 from slurm_hooks.reconcile.actions import DeleteRequest, DeleteTemplate, Plan, TellJob
 from slurm_hooks.reconcile.memory import Outcome, remember
 from slurm_hooks.reconcile.observe import poll_operations
+from slurm_hooks.reconcile.passes import Passes
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.reconcile.turns import MOST_A_PASS, up_to_silence
@@ -144,6 +145,21 @@ def test_service_manager_hears_of_us_after_each_call(scenario: Scenario, tmp_pat
     )
     signing.act(Plan(actions=tuple(map(deletion, range(3)))), Memory())
     assert signs[:3] == [1, 2, 3]
+
+
+def test_service_manager_hears_of_us_before_and_after_a_long_read(scenario: Scenario) -> None:
+    signs: list[int] = []
+    passes = Passes(
+        scenario.cluster,
+        scenario.slurm,
+        scenario.compute,
+        CallsDirectory(scenario.spool, expand),
+        ConsolesDirectory(scenario.spool / "consoles"),
+        lambda: scenario.now,
+        alive=lambda: signs.append(len(scenario.compute.calls_of("read"))),
+    )
+    passes.run()
+    assert signs[:2] == [0, 1]
 
 
 def test_calls_after_silence_are_not_made() -> None:

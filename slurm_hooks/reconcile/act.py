@@ -46,7 +46,7 @@ from slurm_hooks.reconcile.memory import Outcome
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.reconcile.turns import in_turn, is_unanswered, parts, up_to_silence
-from slurm_hooks.slurm.client import SlurmClient, SlurmError, SlurmRefused
+from slurm_hooks.slurm.client import SlurmClient, SlurmError
 
 LOG = logging.getLogger("slurm-hooksd")
 
@@ -133,8 +133,7 @@ class Actor:
             self._slurm.set_admin_comment(action.job_id, job_comment(action.status), action.part)
         except SlurmError as error:
             # The job may have ended meanwhile; the next pass tells it again if it has not.
-            level = logging.DEBUG if isinstance(error, SlurmRefused) else logging.WARNING
-            log_event(LOG, level, "job not told", job=action.job_id, error=error)
+            log_event(LOG, logging.DEBUG, "job not told", job=action.job_id, error=error)
             return Outcome(action, note=str(error), unanswered=is_unanswered(error))
         return Outcome(action)
 
@@ -220,7 +219,8 @@ class Actor:
         try:
             present = self._slurm.read_nodes([action.node for action in actions])
         except SlurmError as error:
-            log_event(LOG, logging.WARNING, "nodes not read again", error=error)
+            level = logging.DEBUG if is_unanswered(error) else logging.WARNING
+            log_event(LOG, level, "nodes not read again", error=error)
             yield _not_done(actions, error)
             return
         due = [
@@ -238,7 +238,8 @@ class Actor:
                 for update in updates:
                     self._slurm.update_nodes(names, update, reason or None)
             except SlurmError as error:
-                log_event(LOG, logging.WARNING, "nodes not changed", nodes=names, error=error)
+                level = logging.DEBUG if is_unanswered(error) else logging.WARNING
+                log_event(LOG, level, "nodes not changed", nodes=names, error=error)
                 yield _not_done(members, error)
                 continue
             states = "+".join(updates)

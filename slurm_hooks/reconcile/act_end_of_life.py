@@ -15,7 +15,6 @@ from slurm_hooks.slurm.client import (
     ReservationSpecification,
     SlurmClient,
     SlurmError,
-    SlurmRefused,
 )
 
 LOG = logging.getLogger("slurm-hooksd")
@@ -49,8 +48,7 @@ def warn_job(slurm: SlurmClient, action: WarnJob) -> Outcome:
             slurm.set_admin_comment(action.job_id, end_of_life_comment(action), action.part)
     except SlurmError as error:
         # The job may have ended meanwhile; the next pass warns it if it has not.
-        level = logging.DEBUG if isinstance(error, SlurmRefused) else logging.WARNING
-        log_event(LOG, level, "job not warned", job=action.job_id, error=error)
+        log_event(LOG, logging.DEBUG, "job not warned", job=action.job_id, error=error)
         return Outcome(
             action, note=str(error), is_signalled=is_signalled, unanswered=is_unanswered(error)
         )
@@ -70,7 +68,7 @@ def _asked(action: CreateReservation | DeleteReservation, call: Callable[[], Non
     try:
         call()
     except SlurmError as error:
-        log_event(LOG, logging.WARNING, f"failed: {action.subject}", error=error)
+        log_event(LOG, logging.DEBUG, f"failed: {action.subject}", error=error)
         return Outcome(action, note=str(error), unanswered=is_unanswered(error))
     log_event(LOG, logging.INFO, action.subject)
     return Outcome(action)

@@ -22,7 +22,7 @@ def keep_pool_record(slurm: SlurmClient, action: KeepPoolRecord) -> Outcome:
     try:
         slurm.set_node_comment(action.node, text)
     except SlurmError as error:
-        log_event(LOG, logging.WARNING, "pool record not kept", pool=action.pool_id, error=error)
+        log_event(LOG, logging.DEBUG, "pool record not kept", pool=action.pool_id, error=error)
         return Outcome(action, note=str(error), unanswered=is_unanswered(error))
     level = logging.WARNING if action.record else logging.INFO
     log_event(LOG, level, "pool record", pool=action.pool_id, record=text or "cleared")

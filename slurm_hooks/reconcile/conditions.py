@@ -1,6 +1,7 @@
 """Conditions: one line of log when one begins or changes, one when it is over.
 
-A condition that cannot be judged lasts: while a system is not readable, nothing ends but that.
+A condition that cannot be judged lasts: while a system is not readable, or did not answer to the
+end of a pass, nothing ends but that.
 """
 
 from __future__ import annotations
@@ -10,7 +11,18 @@ from collections.abc import Iterable, Iterator
 
 from slurm_hooks.compute.errors import ErrorKind
 from slurm_hooks.history.log import log_event
-from slurm_hooks.reconcile.actions import Notice, NoticeKind, Plan, told_as
+from slurm_hooks.reconcile.actions import (
+    CreateReservation,
+    DeleteReservation,
+    KeepPoolRecord,
+    Notice,
+    NoticeKind,
+    Plan,
+    TellJob,
+    UpdateNode,
+    WarnJob,
+    told_as,
+)
 from slurm_hooks.reconcile.memory import Outcome
 
 LOG = logging.getLogger("slurm-hooksd")
@@ -31,6 +43,19 @@ _DETAIL_VARIES = frozenset({NoticeKind.UNAVAILABLE, NoticeKind.FAILURE, NoticeKi
 _EXPECTED = frozenset({ErrorKind.CONFLICT, ErrorKind.GONE})
 """Refusals that mean: look at the next pass."""
 
+SLURMCTLD = "slurmctld"
+"""The subject of all changes that slurmctld did not answer to."""
+
+_ASKED_OF_SLURM = (
+    TellJob,
+    WarnJob,
+    KeepPoolRecord,
+    UpdateNode,
+    CreateReservation,
+    DeleteReservation,
+)
+"""A refusal about a job is no condition: it may have ended meanwhile."""
+
 
 class Conditions:
     """Remembers which conditions hold, so that a lasting one is logged once."""
@@ -40,9 +65,11 @@ class Conditions:
 
     def report(self, plan: Plan, outcomes: Iterable[Outcome] = ()) -> None:
         """Log what began, changed or ended with this plan and what came of it."""
+        outcomes = tuple(outcomes)
         notices = (*_refusals(outcomes), *plan.notices)
         present = {(notice.kind, notice.subject): notice for notice in notices}
-        if any(notice.kind is NoticeKind.UNAVAILABLE for notice in notices):
+        is_cut_short = any(outcome.unanswered for outcome in outcomes)
+        if is_cut_short or any(notice.kind is NoticeKind.UNAVAILABLE for notice in notices):
             present = {**self._unjudged(), **present}
         for key, notice in present.items():
             if _is_news(self._standing.get(key), notice):
@@ -72,10 +99,14 @@ def _is_news(before: Notice | None, notice: Notice) -> bool:
 
 
 def _refusals(outcomes: Iterable[Outcome]) -> Iterator[Notice]:
-    """What Compute Engine refused."""
+    """What Compute Engine refused, what Slurm did, and that slurmctld does not answer."""
     for outcome in outcomes:
         error, action = outcome.error, outcome.action
-        if error is None or error.kind in _EXPECTED:
-            continue
-        detail = f"{error.code} {error.message}"
-        yield Notice(NoticeKind.FAILURE, told_as(action), detail, error.kind)
+        if error is not None and error.kind not in _EXPECTED:
+            detail = f"{error.code} {error.message}"
+            yield Notice(NoticeKind.FAILURE, told_as(action), detail, error.kind)
+        elif isinstance(action, _ASKED_OF_SLURM) and outcome.note:
+            if outcome.unanswered:
+                yield Notice(NoticeKind.FAILURE, SLURMCTLD, outcome.note)
+            elif not isinstance(action, TellJob | WarnJob):
+                yield Notice(NoticeKind.FAILURE, action.subject, outcome.note)

@@ -14,7 +14,7 @@ from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import RequestState
 from slurm_hooks.reconcile.actions import Notice, NoticeKind, Plan
 from slurm_hooks.reconcile.conditions import Conditions
-from slurm_hooks.slurm.client import SlurmUnavailable
+from slurm_hooks.slurm.client import SlurmError, SlurmRefused, SlurmUnavailable
 from slurm_hooks.slurm.model import JobState, NodeFlag
 from tests.unit.reconcile.builders import N0, N1, example_cluster
 from tests.unit.reconcile.life import Life
@@ -141,6 +141,22 @@ def test_calls_refused_for_long_are_said_once_and_made_afterwards(
     life.compute.forget_faults()
     life.rest()
     assert (N3,) in [request.instances for request in life.requests()]
+
+
+@pytest.mark.parametrize("error", [SlurmUnavailable("no answer"), SlurmRefused("no")])
+def test_changes_that_slurm_refuses_for_long_are_said_once_and_made_afterwards(
+    life: Life, caplog: pytest.LogCaptureFixture, error: SlurmError
+) -> None:
+    job_id = life.slurm.submit([N3])
+    life.rest()
+    life.grant_all()
+    for _ in range(MANY):
+        life.slurm.fail_at("create_reservation", error)
+        life.tick()
+    assert life.slurm.jobs[job_id].state is JobState.RUNNING
+    assert len(warnings(caplog)) == 1
+    life.rest()
+    assert any(N3 in reservation.nodes for reservation in life.slurm.reservations.values())
 
 
 def test_slow_answers_do_no_harm(life: Life) -> None:

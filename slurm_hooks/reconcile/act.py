@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
-from slurm_hooks.compute.model import WorkloadPolicySpecification
+from slurm_hooks.compute.model import Operation
 from slurm_hooks.compute.retry import RETRIED
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.log import log_event
@@ -45,7 +45,7 @@ from slurm_hooks.reconcile.expectations import still_holds
 from slurm_hooks.reconcile.memory import Outcome
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory
-from slurm_hooks.reconcile.turns import in_turn, is_unanswered, parts, up_to_silence
+from slurm_hooks.reconcile.turns import in_turn, is_unanswered, not_done, parts, up_to_silence
 from slurm_hooks.slurm.client import SlurmClient, SlurmError
 
 LOG = logging.getLogger("slurm-hooksd")
@@ -134,7 +134,7 @@ class Actor:
         except SlurmError as error:
             # The job may have ended meanwhile; the next pass tells it again if it has not.
             log_event(LOG, logging.DEBUG, "job not told", job=action.job_id, error=error)
-            return Outcome(action, note=str(error), unanswered=is_unanswered(error))
+            return not_done(action, error)
         return Outcome(action)
 
     def _keep_console(self, action: KeepConsole) -> Outcome:
@@ -189,29 +189,29 @@ class Actor:
 
     def _insert_group(self, action: InsertGroup, request_id: str) -> Outcome:
         """What the group names first, each in a pass of its own: it must exist by then."""
-        try:
-            operation = self._compute.insert_template(
-                action.template_scope, action.template, f"{request_id} template"
-            )
-            return Outcome(action, operation=operation, note="template")
-        except ComputeError as error:
-            if error.kind is not ErrorKind.CONFLICT:
-                return failed(action, error)
-        policy = action.group.workload_policy
-        if policy is not None:
-            return self._insert_placed_group(action, policy, request_id)
+        for what, insert in self._named_by_group(action, request_id):
+            try:
+                return Outcome(action, operation=insert(), note=what)
+            except ComputeError as error:
+                if error.kind is not ErrorKind.CONFLICT:
+                    return failed(action, error)
         return started(action, lambda: self._compute.insert_group(action.group, request_id))
 
-    def _insert_placed_group(
-        self, action: InsertGroup, policy: WorkloadPolicySpecification, request_id: str
-    ) -> Outcome:
-        try:
-            operation = self._compute.insert_workload_policy(policy, f"{request_id} policy")
-            return Outcome(action, operation=operation, note="workload policy")
-        except ComputeError as error:
-            if error.kind is not ErrorKind.CONFLICT:
-                return failed(action, error)
-        return started(action, lambda: self._compute.insert_group(action.group, request_id))
+    def _named_by_group(
+        self, action: InsertGroup, request_id: str
+    ) -> Iterator[tuple[str, Callable[[], Operation]]]:
+        """What must exist before a group that names it, and how it is made."""
+        scope, template = action.template_scope, action.template
+        yield (
+            "template",
+            lambda: self._compute.insert_template(scope, template, f"{request_id} template"),
+        )
+        policy = action.group.workload_policy
+        if policy is not None:
+            yield (
+                "workload policy",
+                lambda: self._compute.insert_workload_policy(policy, f"{request_id} policy"),
+            )
 
     def _update_nodes(self, actions: Sequence[UpdateNode]) -> Iterator[Outcomes]:
         if not actions:
@@ -251,7 +251,7 @@ def _not_done(actions: Iterable[Action], error: SlurmError) -> Outcomes:
     """A node that was refused has no outcome, as one that is no longer as expected."""
     if not is_unanswered(error):
         return ()
-    return tuple(Outcome(action, note=str(error), unanswered=True) for action in actions)
+    return tuple(not_done(action, error) for action in actions)
 
 
 def _of_type(actions: Iterable[Action], kind: type[ActionType]) -> Iterator[ActionType]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.actions import CreateReservation, DeleteReservation, WarnJob
 from slurm_hooks.reconcile.comments import end_of_life_comment
 from slurm_hooks.reconcile.end_of_life import DURATION_SECONDS
 from slurm_hooks.reconcile.memory import Outcome
-from slurm_hooks.reconcile.turns import is_unanswered
+from slurm_hooks.reconcile.turns import not_done
 from slurm_hooks.slurm.client import (
     ReservationSpecification,
     SlurmClient,
@@ -49,9 +50,7 @@ def warn_job(slurm: SlurmClient, action: WarnJob) -> Outcome:
     except SlurmError as error:
         # The job may have ended meanwhile; the next pass warns it if it has not.
         log_event(LOG, logging.DEBUG, "job not warned", job=action.job_id, error=error)
-        return Outcome(
-            action, note=str(error), is_signalled=is_signalled, unanswered=is_unanswered(error)
-        )
+        return replace(not_done(action, error), is_signalled=is_signalled)
     log_event(
         LOG,
         logging.INFO,
@@ -69,6 +68,6 @@ def _asked(action: CreateReservation | DeleteReservation, call: Callable[[], Non
         call()
     except SlurmError as error:
         log_event(LOG, logging.DEBUG, f"failed: {action.subject}", error=error)
-        return Outcome(action, note=str(error), unanswered=is_unanswered(error))
+        return not_done(action, error)
     log_event(LOG, logging.INFO, action.subject)
     return Outcome(action)

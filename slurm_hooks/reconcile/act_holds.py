@@ -10,7 +10,7 @@ from slurm_hooks.reconcile.actions import ClearReason, Expectation, KeepPoolReco
 from slurm_hooks.reconcile.expectations import still_holds
 from slurm_hooks.reconcile.memory import Outcome
 from slurm_hooks.reconcile.pool_record import record_text
-from slurm_hooks.reconcile.turns import is_unanswered
+from slurm_hooks.reconcile.turns import not_done
 from slurm_hooks.slurm.client import SlurmClient, SlurmError
 
 LOG = logging.getLogger("slurm-hooksd")
@@ -23,7 +23,7 @@ def keep_pool_record(slurm: SlurmClient, action: KeepPoolRecord) -> Outcome:
         slurm.set_node_comment(action.node, text)
     except SlurmError as error:
         log_event(LOG, logging.DEBUG, "pool record not kept", pool=action.pool_id, error=error)
-        return Outcome(action, note=str(error), unanswered=is_unanswered(error))
+        return not_done(action, error)
     level = logging.WARNING if action.record else logging.INFO
     log_event(LOG, level, "pool record", pool=action.pool_id, record=text or "cleared")
     return Outcome(action)

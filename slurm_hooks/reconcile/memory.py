@@ -63,7 +63,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What reading an operation in flight gave: the operation, or None when it is not known."""
+    """What reading an operation in flight gave: the operation, or None when nobody knows its end
+    and it counts as over."""
 
     subject: str
     operation: Operation | None
@@ -102,15 +103,6 @@ def overdue(memory: Memory, now: datetime) -> tuple[str, ...]:
         for subject in memory.in_flight
         if now - memory.started_utc.get(subject, now) > LONGEST_OPERATION
     )
-
-
-def give_up(memory: Memory, subjects: Iterable[str]) -> Memory:
-    """Take operations as over that nobody knows the end of: the next try gets an id of its own."""
-    in_flight, attempts = dict(memory.in_flight), dict(memory.attempts)
-    for subject in subjects:
-        del in_flight[subject]
-        attempts[subject] = attempts.get(subject, 0) + 1
-    return replace(memory, in_flight=in_flight, attempts=attempts)
 
 
 def is_over(operation: Operation) -> bool:

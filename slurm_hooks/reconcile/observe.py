@@ -14,7 +14,7 @@ from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import ComputeSnapshot, Operation, Scope, Template
 from slurm_hooks.compute.retry import RETRIED
 from slurm_hooks.history.log import log_event
-from slurm_hooks.reconcile.memory import LONGEST_OPERATION, Reading, give_up, overdue, settle
+from slurm_hooks.reconcile.memory import LONGEST_OPERATION, Reading, overdue, settle
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot, System, Unavailable
 from slurm_hooks.slurm.client import SlurmClient, SlurmError
@@ -91,7 +91,7 @@ def _without_overdue(memory: Memory, now: datetime) -> Memory:
             action=subject,
             minutes=LONGEST_OPERATION // timedelta(minutes=1),
         )
-    return give_up(memory, subjects)
+    return settle(memory, [Reading(subject, None) for subject in subjects], {}, now)
 
 
 def _read_slurm(slurm: SlurmClient) -> SlurmSnapshot | Unavailable:

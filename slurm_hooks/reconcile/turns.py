@@ -68,3 +68,8 @@ def up_to_silence(calls: Iterator[tuple[Outcome, ...]]) -> Iterator[tuple[Outcom
 def is_unanswered(error: SlurmError) -> bool:
     """Whether slurmctld did not answer at all, so that it would not answer the next call."""
     return isinstance(error, SlurmUnavailable)
+
+
+def not_done(action: Action, error: SlurmError) -> Outcome:
+    """The outcome of an action that Slurm refused, or could not be asked for."""
+    return Outcome(action, note=str(error), unanswered=is_unanswered(error))

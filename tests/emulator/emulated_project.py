@@ -23,6 +23,7 @@ from slurm_hooks.sandbox.emulator.places import (
 from slurm_hooks.sandbox.emulator.records import Group, Instance, Json, Operation, ResizeRequest
 from slurm_hooks.sandbox.emulator.settings import Latency
 from slurm_hooks.sandbox.emulator.world import World
+from tests.flex_start import FLEX_START
 
 ZONE = "us-central1-a"
 ZONAL = zone_scope(ZONE)
@@ -34,14 +35,7 @@ TEMPLATE: Json = {
     "name": "t1",
     "properties": {
         "machineType": MACHINE_TYPE,
-        "scheduling": {
-            "provisioningModel": "FLEX_START",
-            "maxRunDuration": {"seconds": "86400"},
-            "instanceTerminationAction": "DELETE",
-            "onHostMaintenance": "TERMINATE",
-            "automaticRestart": False,
-        },
-        "reservationAffinity": {"consumeReservationType": "NO_RESERVATION"},
+        **FLEX_START,
         "disks": [
             {
                 "boot": True,

@@ -21,6 +21,7 @@ from tests.emulator.compute_world import MACHINE_TYPE, REGION, ZONE
 from tests.emulator.discovery import PREFIX, Discovery
 from tests.emulator.running import running_emulator
 from tests.emulator.shapes import differences
+from tests.flex_start import FLEX_START
 from tests.shared_data import shared_file
 from tests.waiting import eventually
 
@@ -34,14 +35,7 @@ TEMPLATE = {
     "name": "t",
     "properties": {
         "machineType": MACHINE_TYPE,
-        "scheduling": {
-            "provisioningModel": "FLEX_START",
-            "maxRunDuration": {"seconds": "86400"},
-            "instanceTerminationAction": "DELETE",
-            "onHostMaintenance": "TERMINATE",
-            "automaticRestart": False,
-        },
-        "reservationAffinity": {"consumeReservationType": "NO_RESERVATION"},
+        **FLEX_START,
         "disks": [
             {
                 "boot": True,

@@ -13,6 +13,7 @@ import pytest
 from slurm_hooks.compute.ownership import Mark, labels_of
 from tests.end_to_end.fleet import Fleet
 from tests.end_to_end.lifecycle import MACHINE_TYPE, ZONE
+from tests.flex_start import FLEX_START
 
 pytestmark = pytest.mark.slow
 
@@ -27,14 +28,7 @@ def insert_vm(fleet: Fleet, name: str, labels: Mapping[str, str]) -> None:
         "name": name,
         "machineType": f"zones/{ZONE}/machineTypes/{MACHINE_TYPE}",
         "labels": labels,
-        "scheduling": {
-            "provisioningModel": "FLEX_START",
-            "maxRunDuration": {"seconds": "86400"},
-            "instanceTerminationAction": "DELETE",
-            "onHostMaintenance": "TERMINATE",
-            "automaticRestart": False,
-        },
-        "reservationAffinity": {"consumeReservationType": "NO_RESERVATION"},
+        **FLEX_START,
         "disks": [
             {
                 "boot": True,

@@ -1,0 +1,74 @@
+"""What a check may look at: the node, the job, the policy, the driver, and how things were before.
+
+One for each run, in the process that does the probing. Everything slow is read when a check first
+asks for it, so that a hang is known to be that check's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from slurm_hooks.health.driver.model import Driver, DriverError, Gpu
+from slurm_hooks.health.host import Host
+from slurm_hooks.health.model import Context, JobOnNode
+from slurm_hooks.health.policy import ExpectedHardware, HealthPolicy
+
+
+@dataclass(slots=True)
+class Evidence:
+    """One health run's material.
+
+    `now` is aware and in UTC. `counters` are those of this run, to be kept as the next baseline;
+    `baseline` those that the job's Prolog kept, by the same keys, and `baseline_time` when: both
+    are empty without one. A check writes a counter by `note` and gets its growth back.
+    """
+
+    context: Context
+    host: Host
+    policy: HealthPolicy
+    expected: ExpectedHardware
+    driver: Driver
+    now: datetime
+    job: JobOnNode | None = None
+    baseline: dict[str, float] = field(default_factory=dict)
+    baseline_time: datetime | None = None
+    counters: dict[str, float] = field(default_factory=dict)
+    cleared_time: datetime | None = None
+    """When a person last said that what was logged before is dealt with."""
+    _gpus: tuple[Gpu, ...] | None = None
+
+    @property
+    def expects_gpus(self) -> bool:
+        """Whether this node must have GPUs."""
+        return bool(self.expected.gpus)
+
+    def gpus(self) -> tuple[Gpu, ...]:
+        """Every GPU that can be attached to. One that cannot is the business of the checks
+        `inventory` and `gpu_lost`, so it is left out here."""
+        if self._gpus is None:
+            self._gpus = tuple(_attached(self.driver))
+        return self._gpus
+
+    def is_of_job(self, gpu: Gpu) -> bool:
+        """Whether the job at hand has the GPU."""
+        return self.job is not None and gpu.minor in self.job.gpus
+
+    def note(self, key: str, value: float) -> float | None:
+        """Keep a counter's present value, and say how much it has grown since the Prolog.
+
+        None without a baseline, or when the counter began anew (driver reloaded).
+        """
+        self.counters[key] = value
+        before = self.baseline.get(key)
+        return value - before if before is not None and value >= before else None
+
+
+def _attached(driver: Driver) -> list[Gpu]:
+    found = []
+    for index in range(driver.count()):
+        try:
+            found.append(driver.gpu(index))
+        except DriverError:
+            continue
+    return found

@@ -1,0 +1,66 @@
+"""What a site decides about health checks: thresholds, expectations, overrides, switches.
+
+Written in /etc/slurm-hooks/health.yaml. Every default works without a file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from slurm_hooks.health.model import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedHardware:
+    """What a machine type has; None for what is not checked.
+
+    `nvlinks` are active links a GPU, 0 where it has none by design.
+    """
+
+    gpus: int | None = None
+    nvlinks: int | None = None
+    rdma_ports: int | None = None
+    network_interfaces: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Limits beyond which a value is a finding."""
+
+    disk_warn_percent: int = 90
+    disk_full_percent: int = 98
+    inodes_full_percent: int = 98
+    load_per_core_warn: float = 4.0
+    ecc_corrected_per_second_warn: float = 100.0
+    retired_pages_bad: int = 10
+    nvlink_bit_error_rate_warn: float = 1e-6
+    pcie_replays_per_minute_warn: float = 8.0
+    rdma_downs_bad: int = 3
+    throttled_percent_warn: int = 10
+    ghost_memory_bytes: int = 512 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Seconds. `prolog` is for the whole run of the checks, whatever the driver does."""
+
+    prolog: float = 5.0
+    epilog: float = 30.0
+    background: float = 45.0
+    report: float = 3.0
+    site_script: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class HealthPolicy:
+    """The whole policy. `xids` overrides the Xid table, `machine_types` adds to the built-in
+    expectations, `observe` reports and does not act, `observed_checks` the same for single ones."""
+
+    observe: bool = False
+    observed_checks: frozenset[str] = frozenset()
+    disabled_checks: frozenset[str] = frozenset()
+    xids: dict[int, Verdict] = field(default_factory=dict)
+    machine_types: dict[str, ExpectedHardware] = field(default_factory=dict)
+    disks: tuple[str, ...] = ("/", "/mnt/localssd", "/mnt/localdisk")
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    deadlines: Deadlines = field(default_factory=Deadlines)

@@ -1,0 +1,91 @@
+"""The reason that a health run gives a drained node, and how the controller reads it again.
+
+`slurm-hooks: VERDICT check detail inst=ID boot=ID ctx=prolog job=7 restarts=0 gpus=8/8`
+
+The prefix says whose it is, instance and boot which VM it is about: a drain must not outlive that.
+Most important first, since `sinfo` cuts reasons off. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from slurm_hooks.health.model import Context, Verdict
+
+PREFIX = "slurm-hooks: "
+LONGEST_DETAIL = 160
+BOOT_LENGTH = 8
+"""Of a boot id, its first hexadecimal digits: enough to tell the boots of one VM apart."""
+
+_FORM = re.compile(
+    r"slurm-hooks: (?P<verdict>[A-Z]+) (?P<check>[a-z][a-z0-9_]*)(?: (?P<detail>.*?))?"
+    r" inst=(?P<instance>[0-9]+|\?) boot=(?P<boot>[0-9a-f]{8}|\?)"
+    r"(?: ctx=(?P<context>[a-z]+))?(?: job=(?P<job>[0-9]+))?(?: restarts=(?P<restarts>[0-9]+))?"
+    r"(?: gpus=(?P<used>[0-9]+)/(?P<present>[0-9]+))?"
+)
+_UNSAFE = re.compile(r"[^A-Za-z0-9 .,:;/_()%+*<>@-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class HealthReason:
+    """Why a node is drained. `instance_id` and `boot` (8 hexadecimal digits) are "" if unknown.
+
+    `gpus_used` of `gpus_present` are those that the job had; both are None without a job. A
+    verdict of OK says that a run of this boot passed, and asks for the drain to be lifted.
+    """
+
+    verdict: Verdict
+    check: str
+    detail: str
+    instance_id: str
+    boot: str
+    context: Context | None = None
+    job_id: int | None = None
+    restart_count: int | None = None
+    gpus_used: int | None = None
+    gpus_present: int | None = None
+
+
+def format_reason(reason: HealthReason) -> str:
+    """The text for Slurm: one line, no quotes, no character that a shell or Slurm would read."""
+    detail = _UNSAFE.sub(" ", reason.detail)[:LONGEST_DETAIL].strip()
+    parts = [
+        f"{PREFIX}{reason.verdict} {reason.check}",
+        *([detail] if detail else []),
+        f"inst={reason.instance_id or '?'} boot={reason.boot or '?'}",
+    ]
+    if reason.context is not None:
+        parts.append(f"ctx={reason.context}")
+    if reason.job_id is not None:
+        parts.append(f"job={reason.job_id}")
+        parts.append(f"restarts={reason.restart_count or 0}")
+    if reason.gpus_used is not None and reason.gpus_present is not None:
+        parts.append(f"gpus={reason.gpus_used}/{reason.gpus_present}")
+    return " ".join(parts)
+
+
+def parse_reason(text: str) -> HealthReason | None:
+    """Read a reason again; None for any that no health run has written."""
+    match = _FORM.fullmatch(text.strip())
+    if match is None or match["verdict"] not in Verdict.__members__:
+        return None
+    context = match["context"]
+    if context is not None and context not in {str(known) for known in Context}:
+        return None
+    return HealthReason(
+        verdict=Verdict(match["verdict"]),
+        check=match["check"],
+        detail=match["detail"] or "",
+        instance_id=match["instance"].replace("?", ""),
+        boot=match["boot"].replace("?", ""),
+        context=Context(context) if context is not None else None,
+        job_id=_number(match["job"]),
+        restart_count=_number(match["restarts"]),
+        gpus_used=_number(match["used"]),
+        gpus_present=_number(match["present"]),
+    )
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None else None

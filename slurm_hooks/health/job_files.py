@@ -1,0 +1,63 @@
+"""What the Prolog of a job leaves for its Epilog: when it ran, and how counters stood.
+
+One file a job in the node's state directory, so the files also tell which jobs the node has.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from slurm_hooks.health import files
+from slurm_hooks.health.host import Host
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Counters at the beginning of a job, by the keys that checks chose; `time` in UTC."""
+
+    time: datetime | None = None
+    counters: dict[str, float] = field(default_factory=dict)
+
+
+def keep_baseline(host: Host, job_id: int, time: datetime, counters: dict[str, float]) -> None:
+    """Write down how counters stand now that the job begins."""
+    lines = [f"time={time.timestamp()}", *(f"{key}={value}" for key, value in counters.items())]
+    files.write_text(_path(host, job_id), "\n".join(lines) + "\n")
+
+
+def read_baseline(host: Host, job_id: int) -> Baseline:
+    """What the Prolog wrote; empty where it wrote nothing readable."""
+    values: dict[str, float] = {}
+    for line in files.read_text(_path(host, job_id)).splitlines():
+        key, _, value = line.rpartition("=")
+        try:
+            values[key] = float(value)
+        except ValueError:
+            continue
+    seconds = values.pop("time", None)
+    time = datetime.fromtimestamp(seconds, UTC) if seconds is not None else None
+    return Baseline(time, values)
+
+
+def forget_job(host: Host, job_id: int) -> None:
+    """Remove the file of a job whose Epilog is over."""
+    files.remove(_path(host, job_id))
+
+
+def jobs_on_node(host: Host) -> tuple[int, ...]:
+    """The jobs whose Prolog has run and whose Epilog has not."""
+    try:
+        names = os.listdir(_directory(host))
+    except OSError:
+        return ()
+    return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit()))
+
+
+def _directory(host: Host) -> str:
+    return os.path.join(host.state_directory, "jobs")
+
+
+def _path(host: Host, job_id: int) -> str:
+    return os.path.join(_directory(host), str(job_id))

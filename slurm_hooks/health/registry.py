@@ -1,0 +1,28 @@
+"""All checks, in the order of their authority: what stands first names the verdict among equals.
+
+Each is imported when a run needs it, since a prolog pays for every module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+
+from slurm_hooks.health.checks.base import Check
+from slurm_hooks.health.model import Context
+
+_CHECKS: tuple[tuple[str, str], ...] = ()
+"""Module below `slurm_hooks.health.checks` and the class in it."""
+
+
+def all_checks() -> Iterator[Check]:
+    """Every check there is."""
+    for module, name in _CHECKS:
+        yield getattr(import_module(f"slurm_hooks.health.checks.{module}"), name)()
+
+
+def checks_of(context: Context, only: Sequence[str] = ()) -> list[Check]:
+    """The checks that run in a context; with `only`, those of these names in any context."""
+    if only:
+        return [check for check in all_checks() if check.name in only]
+    return [check for check in all_checks() if context in check.contexts]

@@ -61,6 +61,8 @@ class HealthPolicy:
     disabled_checks: frozenset[str] = frozenset()
     xids: dict[int, Verdict] = field(default_factory=dict)
     machine_types: dict[str, ExpectedHardware] = field(default_factory=dict)
+    most_restarts: int = 3
+    """A job that was queued again so often is not queued again by an Epilog."""
     disks: tuple[str, ...] = ("/", "/mnt/localssd", "/mnt/localdisk")
     thresholds: Thresholds = field(default_factory=Thresholds)
     deadlines: Deadlines = field(default_factory=Deadlines)

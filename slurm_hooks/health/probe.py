@@ -66,7 +66,7 @@ def finding_of_driver_error(check: str, error: DriverError, gpu: int | None = No
 
 
 def _tell(pipe: int, *frame: object) -> None:
-    body = marshal.dumps(frame)
+    body = marshal.dumps(frame)  # type: ignore[arg-type]
     os.write(pipe, len(body).to_bytes(_LENGTH_BYTES, "big") + body)
 
 

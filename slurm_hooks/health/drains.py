@@ -1,0 +1,47 @@
+"""What this node remembers of a drain that a health run made, on its own disk.
+
+A VM that comes back with its disk, but with another boot, was rebooted since: when its run passes
+it may ask to be let back. A replaced VM has no such memory and needs none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slurm_hooks.health import files
+from slurm_hooks.health.host import Host
+from slurm_hooks.health.model import Verdict
+
+_FILE = "drained"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnDrain:
+    """The verdict and the boot for which this node was drained."""
+
+    verdict: Verdict
+    boot: str
+
+    def may_be_over(self, boot: str) -> bool:
+        """Whether a run that passes on this boot may ask for the drain to be lifted."""
+        return self.verdict is Verdict.REQUEUE or (bool(boot) and boot != self.boot)
+
+
+def remember_drain(host: Host, drain: OwnDrain) -> None:
+    """Write down that a run of this boot drained the node."""
+    files.write_text(_path(host), f"{drain.verdict} {drain.boot}\n")
+
+
+def read_drain(host: Host) -> OwnDrain | None:
+    """The drain that is written down, if any."""
+    verdict, _, boot = files.read_text(_path(host)).strip().partition(" ")
+    return OwnDrain(Verdict(verdict), boot) if verdict in Verdict.__members__ else None
+
+
+def forget_drain(host: Host) -> None:
+    """The drain is over."""
+    files.remove(_path(host))
+
+
+def _path(host: Host) -> str:
+    return f"{host.state_directory}/{_FILE}"

@@ -17,6 +17,7 @@ from slurm_hooks.health.checks.base import Check
 from slurm_hooks.health.cleared import write_cleared
 from slurm_hooks.health.host import METADATA_URL, Host
 from slurm_hooks.health.model import Context, Finding
+from slurm_hooks.health.policy import HealthPolicy
 from slurm_hooks.health.policy_file import PolicyError, load_policy
 from slurm_hooks.health.registry import all_checks
 from slurm_hooks.health.report import Report
@@ -29,7 +30,7 @@ _GOOD, _NOT_WELL, _MISTAKE = 0, 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point of `slurm-hooks-health`; the exit status: 0 well, 1 not well, 2 called wrongly."""
+    """Entry point of `slurm-hooks-health`. The exit status: 0 well, 1 not well, 2 a mistake."""
     options = _parser().parse_args(arguments)
     host = Host(root=options.root, metadata_url=options.metadata_url.rstrip("/"))
     try:
@@ -102,7 +103,7 @@ def _explain(host: Host, options: argparse.Namespace) -> int:
         return _no_such_check(options.check)
     check = next(check for check in all_checks() if check.name == options.check)
     if options.json:
-        _print_json({**_check_as_json(check, host), "explanation": check.explanation})
+        _print_json({**_check_as_json(check, load_policy(host)), "explanation": check.explanation})
     else:
         print(f"{check.name}: {check.summary}\nRuns in: {', '.join(_contexts(check))}\n")
         print(check.explanation)
@@ -110,7 +111,8 @@ def _explain(host: Host, options: argparse.Namespace) -> int:
 
 
 def _list(host: Host, options: argparse.Namespace) -> int:
-    rows = [_check_as_json(check, host) for check in all_checks()]
+    policy = load_policy(host)
+    rows = [_check_as_json(check, policy) for check in all_checks()]
     if options.json:
         _print_json(rows)
         return _GOOD
@@ -152,8 +154,7 @@ def _contexts(check: Check) -> list[str]:
     return [str(context) for context in Context if context in check.contexts]
 
 
-def _check_as_json(check: Check, host: Host) -> dict[str, object]:
-    policy = load_policy(host)
+def _check_as_json(check: Check, policy: HealthPolicy) -> dict[str, object]:
     observed = policy.observe or check.name in policy.observed_checks
     switch = "off" if check.name in policy.disabled_checks else "observe" if observed else "on"
     return {

@@ -143,7 +143,9 @@ def test_no_text_like_an_xid_makes_the_parser_raise(prefix: str, body: str) -> N
 def test_what_the_driver_prints_is_read_back(
     xid: int, process_id: int, name: str, text: str
 ) -> None:
-    line = f"4,7,1000000,-;NVRM: Xid (PCI:0000:9b:00): {xid}, pid={process_id}, name={name}, x{text}"
+    line = (
+        f"4,7,1000000,-;NVRM: Xid (PCI:0000:9b:00): {xid}, pid={process_id}, name={name}, x{text}"
+    )
     event = parse_xid(line)
     assert event is not None
     assert (event.xid, event.process_id, event.text) == (xid, process_id, f"x{text}")

@@ -4,6 +4,7 @@ PYTHON ?= /usr/bin/python3
 VENV := .venv
 BIN := $(VENV)/bin
 SLURM_PACKAGES := slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins python3-venv
+DRIVER_PACKAGES := gcc libc6-dev
 
 .DEFAULT_GOAL := help
 .PHONY: help install packages demo test quick end-to-end lint types layers format render decisions bench sandbox clean
@@ -11,10 +12,10 @@ SLURM_PACKAGES := slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins py
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
-install: packages $(VENV)/.installed ## Install Debian's Slurm and munge where missing, and the package into .venv
+install: packages $(VENV)/.installed ## Install Debian's Slurm, munge and gcc where missing, and the package into .venv
 
 packages:
-	@packaging/install-debian-packages $(SLURM_PACKAGES)
+	@packaging/install-debian-packages $(SLURM_PACKAGES) $(DRIVER_PACKAGES)
 
 $(VENV)/.installed: pyproject.toml | packages
 	@umask 022 && { test -x $(BIN)/python3 || $(PYTHON) -m venv $(VENV); }

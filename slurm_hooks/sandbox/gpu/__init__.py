@@ -1,0 +1,1 @@
+"""Pretended GPUs: a driver library for machines without one, and the state it answers from."""

@@ -36,6 +36,11 @@ class Host:
         return self.path("etc", "slurm-hooks", "health.yaml")
 
     @property
+    def kernel_log(self) -> str:
+        """The kernel's own log, one record a read; a plain file of records below another root."""
+        return self.path("dev", "kmsg")
+
+    @property
     def state_directory(self) -> str:
         """What health runs remember on this node's disk. It goes with the VM."""
         return self.path("var", "lib", "slurm-hooks", "health")

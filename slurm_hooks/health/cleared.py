@@ -1,7 +1,7 @@
 """The mark that a person sets after a repair by hand: what was logged before it is dealt with.
 
 It holds the time, who set it, and how far the kernel log had come in which boot: the log's own
-clock drifts from the time of day, by more than a minute in a week, its sequence numbers do not.
+clock drifts from the time of day (81 s were seen), its sequence numbers do not.
 """
 
 from __future__ import annotations

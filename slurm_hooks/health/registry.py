@@ -11,7 +11,9 @@ from importlib import import_module
 from slurm_hooks.health.checks.base import Check
 from slurm_hooks.health.model import Context
 
-_CHECKS: tuple[tuple[str, str], ...] = ()
+_CHECKS: tuple[tuple[str, str], ...] = (
+    ("xids", "XidCheck"),
+)
 """Module below `slurm_hooks.health.checks` and the class in it."""
 
 

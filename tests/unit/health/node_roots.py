@@ -23,6 +23,7 @@ from slurm_hooks.sandbox.gpu.state import (
 )
 
 BOOT_ID = "1f6c3a52-9b1d-4f0e-8a77-0c2d5e6f7a81"
+UPTIME_SECONDS = 36_000
 NVIDIA_VENDOR = "0x10de"
 THREE_D_CONTROLLER = "0x030200"
 
@@ -36,6 +37,8 @@ class NodeRoot:
         self._library = library
         self._state = DriverState()
         self.write("proc/sys/kernel/random/boot_id", f"{BOOT_ID}\n")
+        self.write("proc/uptime", f"{UPTIME_SECONDS:.2f} 0.00\n")
+        self.kernel_log("6,0,0,-;Linux version 6.1.0")
         for kept in ("dev", "etc", "sys/bus/pci/devices", "var/lib", "var/log"):
             self.path(kept).mkdir(parents=True, exist_ok=True)
 
@@ -49,6 +52,13 @@ class NodeRoot:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         return file
+
+    def kernel_log(self, *records: str) -> None:
+        """Add records to /dev/kmsg: `priority,sequence,microseconds,flags;text`."""
+        file = self.path("dev", "kmsg")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a") as log:
+            log.writelines(f"{record}\n" for record in records)
 
     def with_gpus(self, count: int) -> NodeRoot:
         """Give the node that many healthy GPUs, on the bus, in /dev and in the driver."""

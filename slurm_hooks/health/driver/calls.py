@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -38,6 +37,8 @@ class NvmlCalls:
         self.nvml = pynvml
         if not self._library_path:
             return
+        import ctypes
+
         try:
             library = ctypes.CDLL(self._library_path, mode=ctypes.RTLD_GLOBAL)
         except OSError:
@@ -107,6 +108,8 @@ class NvmlCalls:
         A form is a call and the name of its structure. A driver refuses forms that are newer than
         itself as of the wrong version or as wrong arguments.
         """
+        from ctypes import byref
+
         for position, (name, structure) in enumerate(forms):
             form = getattr(self.nvml, structure, None)
             if form is None:
@@ -114,7 +117,7 @@ class NvmlCalls:
             filled = form()
             is_last = position + 1 == len(forms)
             ask = self.ask if is_last else self.ask_if_known
-            if ask(gpu, name, ctypes.byref(filled)) is not None:
+            if ask(gpu, name, byref(filled)) is not None:
                 return filled
         return None
 

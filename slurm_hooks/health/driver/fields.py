@@ -34,4 +34,5 @@ def bit_error_rate(value: int | float) -> float:
     if isinstance(value, float):
         return value
     power = value & _POWER_MASK
-    return float((value >> _MANTISSA_SHIFT & _MANTISSA_MASK) * 10.0**-power)
+    mantissa = value >> _MANTISSA_SHIFT & _MANTISSA_MASK
+    return float(mantissa / 10**power)

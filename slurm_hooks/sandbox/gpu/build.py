@@ -78,7 +78,7 @@ def _compile(sources: list[Path], library: Path) -> Path:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise DriverLibraryError(_advice(str(error))) from error
     if done.returncode != 0:
-        raise DriverLibraryError(_advice(done.stderr.strip()))
+        raise DriverLibraryError(_advice(done.stderr.strip().partition("\n")[0]))
     return library
 
 

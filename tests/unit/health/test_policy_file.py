@@ -1,0 +1,125 @@
+"""The health policy: good values are obeyed, bad ones are all told at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from slurm_hooks.health.host import Host
+from slurm_hooks.health.model import Context, Verdict
+from slurm_hooks.health.policy import ExpectedHardware, HealthPolicy
+from slurm_hooks.health.policy_file import (
+    PolicyError,
+    load_policy,
+    parse_policy,
+    policy_or_defaults,
+)
+from slurm_hooks.health.registry import all_checks
+
+_SOME_CHECK = next(check.name for check in all_checks())
+_EVERYTHING = f"""
+observe: true
+checks:
+  {_SOME_CHECK}: off
+xids:
+  45: REBOOT
+  79: WARN
+machine_types:
+  a3-highgpu-8g: {{gpus: 8, nvlinks: 18, rdma_ports: 0}}
+most_restarts: 5
+disks: [/, /scratch]
+thresholds: {{disk_full_percent: 95}}
+deadlines: {{prolog: 8}}
+"""
+
+
+def test_every_key_is_obeyed() -> None:
+    policy = parse_policy(_EVERYTHING, "health.yaml")
+
+    assert policy.observe
+    assert policy.disabled_checks == {_SOME_CHECK}
+    assert policy.xids == {45: Verdict.REBOOT, 79: Verdict.WARN}
+    assert policy.machine_types == {
+        "a3-highgpu-8g": ExpectedHardware(gpus=8, nvlinks=18, rdma_ports=0)
+    }
+    assert policy.most_restarts == 5
+    assert policy.disks == ("/", "/scratch")
+    assert policy.thresholds.disk_full_percent == 95
+    assert policy.deadlines.prolog == 8
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "{}"])
+def test_an_empty_file_leaves_every_default(text: str) -> None:
+    assert parse_policy(text, "health.yaml") == HealthPolicy()
+
+
+def test_a_single_check_can_be_observed_only() -> None:
+    policy = parse_policy(f"checks: {{{_SOME_CHECK}: observe}}", "health.yaml")
+
+    assert policy.observed_checks == {_SOME_CHECK}
+    assert policy.disabled_checks == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ("obseve: true", "obseve: unknown, write one of observe"),
+        ("observe: maybe", "observe: 'maybe' is neither true nor false"),
+        ("checks: {disk: off}", "checks.disk: no such check"),
+        (f"checks: {{{_SOME_CHECK}: sometimes}}", "write one of on, off, observe"),
+        ("xids: {seventy: REBOOT}", "xids.seventy: an Xid is a number"),
+        ("xids: {79: EXPLODE}", "xids.79: 'EXPLODE' is no verdict"),
+        ("machine_types: {a3: {gpu: 8}}", "machine_types.a3.gpu: unknown, write one of gpus"),
+        ("most_restarts: -1", "most_restarts: -1 is no number"),
+        ("disks: [scratch]", "disks: 'scratch' is no absolute path"),
+        ("thresholds: {disk_full_percent: much}", "'much' is no number of 0 or more"),
+        ("deadlines: {prolog: 60}", "deadlines.prolog: 60 is too long"),
+        ("thresholds: 7", "thresholds: must be a mapping"),
+        ("- observe", "must be a mapping of keys to values"),
+        ("observe: [", "health.yaml"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place_and_what_is_right(text: str, mistake: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        parse_policy(text, "health.yaml")
+
+    assert mistake in str(caught.value)
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    with pytest.raises(PolicyError) as caught:
+        parse_policy("observe: maybe\nxids: {79: EXPLODE}\ndisks: [scratch]", "health.yaml")
+
+    assert len(caught.value.mistakes) == 3
+
+
+def _host_with_policy(root: Path, text: str, mode: int = 0o644) -> Host:
+    host = Host(root=str(root), name="n1")
+    file = Path(host.policy_file)
+    file.parent.mkdir(parents=True)
+    file.write_text(text, encoding="utf-8")
+    file.chmod(mode)
+    return host
+
+
+def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
+    assert load_policy(Host(root=str(tmp_path))) == HealthPolicy()
+
+
+def test_a_file_that_others_may_write_is_not_obeyed(tmp_path: Path) -> None:
+    host = _host_with_policy(tmp_path, "observe: true", 0o666)
+
+    with pytest.raises(PolicyError, match="writable by nobody else"):
+        load_policy(host)
+
+
+def test_a_run_goes_on_with_the_defaults_and_says_so_in_the_log(tmp_path: Path) -> None:
+    host = _host_with_policy(tmp_path, "obseve: true")
+    log = Path(host.log_file)
+    log.parent.mkdir(parents=True)
+
+    policy = policy_or_defaults(host, Context.PROLOG)
+
+    assert policy == HealthPolicy()
+    assert "policy not obeyed" in log.read_text() and "obseve: unknown" in log.read_text()

@@ -8,10 +8,14 @@ from typing import Any
 
 from slurm_hooks.health.driver.model import DriverError, DriverFault, Gpu
 
+_UNINITIALIZED = 1
 _INVALID_ARGUMENT = 2
 _NO_PERMISSION = 4
+_INSUFFICIENT_SIZE = 7
 _UNSUPPORTED = frozenset({3, 13, 22, 25, 26})
 """Not supported; no such function; no ECC on a virtual GPU; no such version of it; deprecated."""
+
+_LIST_READS = 3
 
 _FAULTS = {int(fault): fault for fault in DriverFault if fault is not DriverFault.OTHER}
 _VALUE_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
@@ -50,6 +54,8 @@ class NvmlCalls:
 
     def call(self, name: str, *arguments: Any) -> Any:
         """The answer of one call. Raises DriverError."""
+        if self.nvml is None:
+            raise _failure(_UNINITIALIZED, name)
         function = getattr(self.nvml, name, None)
         if function is None:
             raise _failure(int(DriverFault.FUNCTION_NOT_FOUND), name)
@@ -101,6 +107,16 @@ class NvmlCalls:
             if error.number == _INVALID_ARGUMENT:
                 return None
             raise
+
+    def ask_list(self, gpu: Gpu, name: str) -> Any | None:
+        """The same for a list, which can outgrow its buffer while it is read: then once more."""
+        for _ in range(_LIST_READS - 1):
+            try:
+                return self.ask(gpu, name)
+            except DriverError as error:
+                if error.number != _INSUFFICIENT_SIZE:
+                    raise
+        return self.ask(gpu, name)
 
     def ask_newest(self, gpu: Gpu, forms: Sequence[tuple[str, str]]) -> Any | None:
         """The structure that the driver fills in, of some forms, newest first.

@@ -214,7 +214,7 @@ class NvmlDriver:
 
     def process_ids(self, gpu: Gpu) -> tuple[int, ...] | None:
         """Processes with compute, MPS or graphics work on the GPU; a listed one may be dead."""
-        lists = [self._calls.ask(gpu, name) for name in _PROCESS_LISTS]
+        lists = [self._calls.ask_list(gpu, name) for name in _PROCESS_LISTS]
         known = [processes for processes in lists if processes is not None]
         if not known:
             return None

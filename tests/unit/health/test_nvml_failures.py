@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pynvml
 import pytest
 
 from slurm_hooks.health.driver.model import DriverError, DriverFault
@@ -218,3 +219,30 @@ def test_driver_can_be_closed_at_any_time(node: NodeRoot) -> None:
 
     driver.close()
     driver.close()
+
+
+def test_driver_that_was_not_opened_supports_nothing(node: NodeRoot) -> None:
+    assert failure(node.driver().count).fault is DriverFault.OTHER
+
+
+def test_process_list_that_grows_while_it_is_read_is_read_again(
+    node: NodeRoot, driver: NvmlDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.change_gpu(0, processes=(7,))
+    name = "nvmlDeviceGetComputeRunningProcesses_v3"
+    read, outgrown = getattr(pynvml, name), iter([True, True, False])
+
+    def read_growing_list(handle: object) -> object:
+        if next(outgrown):
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_INSUFFICIENT_SIZE)
+        return read(handle)
+
+    monkeypatch.setattr(pynvml, name, read_growing_list)
+
+    assert driver.process_ids(driver.gpu(0)) == (7,)
+
+
+def test_process_list_that_never_fits_is_a_failure(node: NodeRoot, driver: NvmlDriver) -> None:
+    node.change_gpu(0, errors={"nvmlDeviceGetComputeRunningProcesses_v3": 7})
+
+    assert failure(lambda: driver.process_ids(driver.gpu(0))).number == 7

@@ -25,6 +25,7 @@ from slurm_hooks.health.job_files import Baseline, read_baseline
 from slurm_hooks.health.machine_types import expected_hardware
 from slurm_hooks.health.model import Context, Finding, JobOnNode, Verdict
 from slurm_hooks.health.policy import ExpectedHardware, HealthPolicy
+from slurm_hooks.health.probe_name import take_probe_name
 from slurm_hooks.health.registry import checks_of
 from slurm_hooks.health.report import Report, report_of
 
@@ -152,6 +153,7 @@ def _be_probe(checks: Sequence[Check], evidence: Evidence, writer: int) -> None:
     """What the child does, and all that it does."""
     try:
         os.setsid()
+        take_probe_name()
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)

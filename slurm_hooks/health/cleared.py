@@ -6,8 +6,8 @@ clock drifts from the time of day (81 s were seen), its sequence numbers do not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from slurm_hooks.health import files
 from slurm_hooks.health.host import Host
@@ -17,8 +17,7 @@ _FILE = "cleared"
 _LONGEST_NAME = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Cleared:
+class Cleared(NamedTuple):
     """When (in UTC) and by whom. `boot` and `sequence` are empty and None where they could not
     be read."""
 

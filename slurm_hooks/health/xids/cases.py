@@ -54,7 +54,7 @@ def cases_of(logged: Iterable[LoggedXid], own_processes: Collection[int]) -> lis
         first, last = parse_xid(line.first), parse_xid(line.last)
         if first is None or last is None or _is_of_own_probe(first, own_processes):
             continue
-        groups.setdefault((first.pci_address, first.xid), []).append(_Seen(first, last, line.count))
+        groups.setdefault((first.pci_address, first.xid), []).append(_Seen(first, last, line.times))
     return [
         _case(address, xid, groups[address, xid])
         for address, xid in sorted(groups)

@@ -12,7 +12,7 @@ import errno
 import os
 import re
 import time
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 _READ_BYTES = 8192
 """The longest record. A shorter buffer would fail."""
@@ -22,8 +22,7 @@ _XID = b";NVRM: Xid ("
 _XID_RECORD = rb"(?m)^([0-9]{1,9}),([0-9]{1,19}),([0-9]{1,19}),[^;\n]*;(NVRM: Xid \([^\n]*)"
 
 
-@dataclass(frozen=True, slots=True)
-class Since:
+class Since(NamedTuple):
     """From where on records count: those after a sequence number, or after a number of
     microseconds since boot. None is no bound."""
 
@@ -37,8 +36,7 @@ class Since:
         return self.microseconds is None or microseconds > self.microseconds
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """How much is read at most: seconds, bytes, and different Xid lines to be kept apart. Beyond
     the last, lines that differ in their text alone count as one, so that no storm of one Xid
     hides another."""
@@ -48,23 +46,21 @@ class Limits:
     texts: int = 1_000
 
 
-@dataclass(slots=True)
-class LoggedXid:
-    """One Xid line and how often it stood in the log: the whole first and last record."""
+class LoggedXid(NamedTuple):
+    """One Xid line and how many times it stood in the log: the whole first and last record."""
 
     first: str
     last: str
-    count: int = 1
+    times: int = 1
 
 
-@dataclass(slots=True)
-class KernelLog:
+class KernelLog(NamedTuple):
     """What was read. `problem` says what is missing from it, and is empty if nothing is.
 
     The sequence numbers are those of the oldest and the newest record of all, None without one.
     """
 
-    xids: list[LoggedXid] = field(default_factory=list)
+    xids: tuple[LoggedXid, ...] = ()
     first_sequence: int | None = None
     last_sequence: int | None = None
     problem: str = ""
@@ -127,12 +123,13 @@ class _Reader:
     def result(self) -> KernelLog:
         """What was read, with the problem that it is empty."""
         first, last = _sequences(self._first), _sequences(self._last)
-        log = KernelLog(list(self._found.values()), problem=self.problem)
-        log.first_sequence = first[0] if first else None
-        log.last_sequence = last[-1] if last else None
-        if log.last_sequence is None and not log.problem:
-            log.problem = "the kernel log has no records"
-        return log
+        problem = self.problem or ("" if last else "the kernel log has no records")
+        return KernelLog(
+            xids=tuple(self._found.values()),
+            first_sequence=first[0] if first else None,
+            last_sequence=last[-1] if last else None,
+            problem=problem,
+        )
 
     def _limit_reached(self, size: int) -> str:
         if time.monotonic() > self._until:
@@ -168,8 +165,7 @@ class _Reader:
         if found is None:
             self._found[text] = LoggedXid(line, line)
         else:
-            found.last = line
-            found.count += 1
+            self._found[text] = LoggedXid(found.first, line, found.times + 1)
 
 
 def _sequences(data: bytes) -> list[int]:

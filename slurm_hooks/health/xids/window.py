@@ -9,8 +9,8 @@ numbers of the same boot are compared where there are any, times otherwise. Pure
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from slurm_hooks.health.cleared import Cleared
 from slurm_hooks.health.model import Context
@@ -22,8 +22,7 @@ BOOT_COUNTER = "kernel_log.boot"
 """The counter for the boot of that, its 8 hexadecimal digits as a number."""
 
 
-@dataclass(frozen=True, slots=True)
-class ThisBoot:
+class ThisBoot(NamedTuple):
     """The boot that the log is of: its first 8 hexadecimal digits and when it began (aware), ""
     and None where they could not be read."""
 
@@ -31,8 +30,7 @@ class ThisBoot:
     time: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """Which records count. `is_of_job` says that they all came while the job at hand ran."""
 
     since: Since

@@ -49,13 +49,13 @@ def test_xid_lines_are_found_among_others(log_file: Path) -> None:
     )
     assert found.problem == ""
     assert (found.first_sequence, found.last_sequence) == (7, 9)
-    assert found.xids == [LoggedXid(lost, lost, count=1)]
+    assert found.xids == (LoggedXid(lost, lost, times=1),)
 
 
 def test_equal_lines_are_one_with_its_first_and_last_record(log_file: Path) -> None:
     lines = [record(number, xid(31, "MMU Fault"), number * 10) for number in range(5)]
     found = read(log_file, *lines)
-    assert found.xids == [LoggedXid(lines[0], lines[-1], count=5)]
+    assert found.xids == (LoggedXid(lines[0], lines[-1], times=5),)
 
 
 def test_lines_of_other_gpus_are_others(log_file: Path) -> None:
@@ -83,7 +83,7 @@ def test_only_records_after_the_bound_count(log_file: Path, since: Since, left: 
 def test_line_before_the_bound_does_not_count_for_its_repetition(log_file: Path) -> None:
     lines = [record(1, xid(31)), record(2, xid(31))]
     found = read(log_file, *lines, since=Since(sequence=1))
-    assert found.xids == [LoggedXid(lines[1], lines[1], count=1)]
+    assert found.xids == (LoggedXid(lines[1], lines[1], times=1),)
 
 
 def test_record_that_a_program_wrote_is_left_out(log_file: Path) -> None:
@@ -92,13 +92,13 @@ def test_record_that_a_program_wrote_is_left_out(log_file: Path) -> None:
 
 
 def test_record_that_quotes_an_xid_is_left_out(log_file: Path) -> None:
-    assert read(log_file, record(1, f"agent: {xid(79)}")).xids == []
+    assert read(log_file, record(1, f"agent: {xid(79)}")).xids == ()
 
 
 def test_missing_log_is_a_problem(log_file: Path) -> None:
     found = read_kernel_log(str(log_file), Since())
     assert found.problem == "the kernel log cannot be read: No such file or directory"
-    assert found.xids == []
+    assert found.xids == ()
 
 
 def test_log_that_is_a_directory_is_a_problem(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_storm_of_lines_comes_to_its_different_ones(log_file: Path) -> None:
     found = read_kernel_log(str(log_file), Since(), PATIENT)
     assert found.problem == ""
     assert len(found.xids) == 29
-    assert sum(logged.count for logged in found.xids) == 800_000
+    assert sum(logged.times for logged in found.xids) == 800_000
 
 
 def test_storm_that_takes_too_long_is_a_problem_and_what_was_read_counts(log_file: Path) -> None:
@@ -141,7 +141,7 @@ def test_storm_that_takes_too_long_is_a_problem_and_what_was_read_counts(log_fil
         log.writelines(record(number, xid(31)) + "\n" for number in range(100_000))
     found = read_kernel_log(str(log_file), Since(), Limits(seconds=0.0))
     assert found.problem == "the kernel log takes more than 0 s to read"
-    assert 0 < sum(logged.count for logged in found.xids) < 100_000
+    assert 0 < sum(logged.times for logged in found.xids) < 100_000
 
 
 def test_log_beyond_its_bytes_is_a_problem(log_file: Path) -> None:
@@ -157,7 +157,7 @@ def test_storm_of_different_lines_hides_no_other_xid(log_file: Path) -> None:
     found = read_kernel_log(str(log_file), Since(), Limits(seconds=120.0, texts=50))
     assert len(found.xids) == 52
     assert numbers_of(found)[-1] == "79"
-    assert sum(logged.count for logged in found.xids) == 5_001
+    assert sum(logged.times for logged in found.xids) == 5_001
 
 
 def test_log_that_waits_for_more_is_not_waited_for(tmp_path: Path) -> None:

@@ -36,16 +36,41 @@ class Evidence:
     counters: dict[str, float] = field(default_factory=dict)
     cleared_time: datetime | None = None
     """When a person last said that what was logged before is dealt with."""
+    driver_is_judged: bool = False
+    """Whether the check `driver` has run: then its finding stands for all that a driver which
+    does not open would bring."""
     _gpus: tuple[Gpu, ...] | None = None
+    _is_open: bool = False
+    _driver_error: DriverError | None = None
 
     @property
     def expects_gpus(self) -> bool:
-        """Whether this node must have GPUs."""
-        return bool(self.expected.gpus)
+        """Whether this node must have GPUs. A job that has some says so, too."""
+        return bool(self.expected.gpus) or (self.job is not None and bool(self.job.gpus))
+
+    def driver_error(self) -> DriverError | None:
+        """Open the driver, once; why it does not open, or None."""
+        if not self._is_open and self._driver_error is None:
+            try:
+                self.driver.open()
+                self._is_open = True
+            except DriverError as error:
+                self._driver_error = error
+        return self._driver_error
 
     def gpus(self) -> tuple[Gpu, ...]:
-        """Every GPU that can be attached to. One that cannot is the business of the checks
-        `inventory` and `gpu_lost`, so it is left out here."""
+        """Every GPU that can be attached to, none on a node without GPUs. One that cannot is the
+        business of the check `gpu_lost`, so it is left out here.
+
+        Raises DriverError when the driver does not open and nothing has said so yet.
+        """
+        if not self.expects_gpus:
+            return ()
+        error = self.driver_error()
+        if error is not None:
+            if self.driver_is_judged:
+                return ()
+            raise error
         if self._gpus is None:
             self._gpus = tuple(_attached(self.driver))
         return self._gpus

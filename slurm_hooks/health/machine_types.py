@@ -15,25 +15,48 @@ from slurm_hooks.health.policy import ExpectedHardware, HealthPolicy
 NVIDIA_VENDOR = "0x10de"
 _DISPLAY_3D_CLASS = "0x0302"
 
+_A100_LINKS, _H100_LINKS, _B200_LINKS = 12, 18, 18
+
 BUILT_IN = {
+    "a2-highgpu-1g": ExpectedHardware(gpus=1),
+    "a2-highgpu-2g": ExpectedHardware(gpus=2, nvlinks=_A100_LINKS),
+    "a2-highgpu-4g": ExpectedHardware(gpus=4, nvlinks=_A100_LINKS),
+    "a2-highgpu-8g": ExpectedHardware(gpus=8, nvlinks=_A100_LINKS),
+    "a2-megagpu-16g": ExpectedHardware(gpus=16, nvlinks=_A100_LINKS),
+    "a2-ultragpu-1g": ExpectedHardware(gpus=1),
+    "a2-ultragpu-2g": ExpectedHardware(gpus=2, nvlinks=_A100_LINKS),
+    "a2-ultragpu-4g": ExpectedHardware(gpus=4, nvlinks=_A100_LINKS),
+    "a2-ultragpu-8g": ExpectedHardware(gpus=8, nvlinks=_A100_LINKS),
     "a3-highgpu-1g": ExpectedHardware(gpus=1),
     "a3-highgpu-2g": ExpectedHardware(gpus=2),
     "a3-highgpu-4g": ExpectedHardware(gpus=4),
-    "a3-highgpu-8g": ExpectedHardware(gpus=8, nvlinks=18),
-    "a3-megagpu-8g": ExpectedHardware(gpus=8, nvlinks=18),
-    "a3-ultragpu-8g": ExpectedHardware(gpus=8, nvlinks=18, rdma_ports=8),
-    "a4-highgpu-8g": ExpectedHardware(gpus=8, nvlinks=18, rdma_ports=8),
-    "a4x-highgpu-4g": ExpectedHardware(gpus=4, nvlinks=18, rdma_ports=4),
+    "a3-edgegpu-8g": ExpectedHardware(gpus=8, nvlinks=_H100_LINKS),
+    "a3-highgpu-8g": ExpectedHardware(gpus=8, nvlinks=_H100_LINKS),
+    "a3-megagpu-8g": ExpectedHardware(gpus=8, nvlinks=_H100_LINKS),
+    "a3-ultragpu-8g": ExpectedHardware(gpus=8, nvlinks=_H100_LINKS, rdma_ports=8),
+    "a4-highgpu-8g": ExpectedHardware(gpus=8, nvlinks=_B200_LINKS, rdma_ports=8),
+    "a4x-highgpu-4g": ExpectedHardware(gpus=4, nvlinks=_B200_LINKS, rdma_ports=4),
+    "g2-standard-4": ExpectedHardware(gpus=1, nvlinks=0),
+    "g2-standard-8": ExpectedHardware(gpus=1, nvlinks=0),
+    "g2-standard-12": ExpectedHardware(gpus=1, nvlinks=0),
+    "g2-standard-16": ExpectedHardware(gpus=1, nvlinks=0),
+    "g2-standard-24": ExpectedHardware(gpus=2, nvlinks=0),
+    "g2-standard-32": ExpectedHardware(gpus=1, nvlinks=0),
+    "g2-standard-48": ExpectedHardware(gpus=4, nvlinks=0),
+    "g2-standard-96": ExpectedHardware(gpus=8, nvlinks=0),
 }
 
 
 def expected_hardware(host: Host, identity: Identity, policy: HealthPolicy) -> ExpectedHardware:
     """What this node must have: as the policy says for its machine type, else as we know it.
 
-    A machine type that neither knows has as many GPUs as its PCI bus shows.
+    A machine type that neither knows has as many GPUs as its PCI bus shows. Where nobody could
+    tell the machine type, nobody can say how many GPUs there must be.
     """
     known = policy.machine_types.get(identity.machine_type) or BUILT_IN.get(identity.machine_type)
-    return known or ExpectedHardware(gpus=len(pci_gpus(host)))
+    if known is not None:
+        return known
+    return ExpectedHardware(gpus=len(pci_gpus(host)) if identity.machine_type else None)
 
 
 def pci_gpus(host: Host) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ import os
 from collections.abc import Iterable
 
 from slurm_hooks.health.checks.base import Check
-from slurm_hooks.health.driver.model import DriverError, DriverFault
+from slurm_hooks.health.checks.gpus import finding_of
+from slurm_hooks.health.driver.model import DriverError
 from slurm_hooks.health.evidence import Evidence
 from slurm_hooks.health.model import Finding, Verdict
 
@@ -20,10 +21,6 @@ START, FOUND, COUNTERS, END = "start", "found", "counters", "end"
 
 _LENGTH_BYTES = 4
 _LONGEST_DETAIL = 400
-_VERDICTS_OF_FAULTS = {
-    DriverFault.RESET_REQUIRED: Verdict.RESET,
-    DriverFault.IRQ_ISSUE: Verdict.RESET,
-}
 
 
 def run_checks(checks: Iterable[Check], evidence: Evidence, pipe: int) -> None:
@@ -52,17 +49,11 @@ def findings_of(check: Check, evidence: Evidence) -> list[Finding]:
     try:
         found.extend(check.run(evidence))
     except DriverError as error:
-        found.append(finding_of_driver_error(check.name, error))
+        found.append(finding_of(check.name, error))
     except Exception as error:
         detail = f"check failed by itself: {type(error).__name__}: {error}"
         found.append(Finding(check.name, Verdict.UNKNOWN, detail))
     return found
-
-
-def finding_of_driver_error(check: str, error: DriverError, gpu: int | None = None) -> Finding:
-    """The finding that a failed driver call is."""
-    verdict = _VERDICTS_OF_FAULTS.get(error.fault, Verdict.REBOOT)
-    return Finding(check, verdict, str(error), gpu=gpu)
 
 
 def _tell(pipe: int, *frame: object) -> None:

@@ -12,7 +12,23 @@ from slurm_hooks.health.checks.base import Check
 from slurm_hooks.health.model import Context
 
 _CHECKS: tuple[tuple[str, str], ...] = (
+    ("driver", "DriverCheck"),
+    ("driver", "RecoveryActionCheck"),
+    ("memory", "RowRemapCheck"),
+    ("memory", "SramCheck"),
+    ("driver", "GpuLostCheck"),
+    ("inventory", "InventoryCheck"),
+    ("links", "FabricCheck"),
     ("xids", "XidCheck"),
+    ("links", "NvLinkCheck"),
+    ("memory", "EccCheck"),
+    ("memory", "RetiredPagesCheck"),
+    ("links", "PcieLinkCheck"),
+    ("links", "PcieErrorsCheck"),
+    ("links", "NvLinkErrorsCheck"),
+    ("clocks", "ThrottlingCheck"),
+    ("clocks", "PersistenceCheck"),
+    ("memory", "InforomCheck"),
 )
 """Module below `slurm_hooks.health.checks` and the class in it."""
 

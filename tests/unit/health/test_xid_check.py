@@ -124,7 +124,7 @@ def test_garbage_in_place_of_the_log_is_unknown(node: NodeRoot, driver: NvmlDriv
 def test_missing_log_of_a_node_without_gpus_is_nothing(bare_node: NodeRoot) -> None:
     bare_node.path("dev", "kmsg").unlink()
     evidence = evidence_of(bare_node, bare_node.driver(), PROLOG)
-    assert found(replace(evidence, expected=ExpectedHardware(gpus=0))) == []
+    assert found(replace(evidence, expected=ExpectedHardware(gpus=0), job=None)) == []
 
 
 def test_fault_before_the_job_is_not_the_jobs(

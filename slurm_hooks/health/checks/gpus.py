@@ -1,0 +1,31 @@
+"""What all checks of GPUs share: one look at each, and a failing one hides no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from slurm_hooks.health.driver.model import DriverError, DriverFault, Gpu
+from slurm_hooks.health.evidence import Evidence
+from slurm_hooks.health.model import Finding, Verdict
+
+_VERDICTS = {
+    DriverFault.RESET_REQUIRED: Verdict.RESET,
+    DriverFault.IRQ_ISSUE: Verdict.RESET,
+}
+
+
+def each_gpu(
+    check: str, evidence: Evidence, look: Callable[[Gpu], Iterable[Finding]]
+) -> Iterator[Finding]:
+    """Look at every GPU. A driver call that fails is a finding about that GPU."""
+    for gpu in evidence.gpus():
+        try:
+            yield from look(gpu)
+        except DriverError as error:
+            yield finding_of(check, error, gpu.minor)
+
+
+def finding_of(check: str, error: DriverError, gpu: int | None = None) -> Finding:
+    """The finding that a failed driver call is: the device's failure, not a mere warning."""
+    verdict = _VERDICTS.get(error.fault, Verdict.REBOOT)
+    return Finding(check, verdict, str(error), gpu=gpu)

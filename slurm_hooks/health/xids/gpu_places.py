@@ -17,21 +17,12 @@ _MINOR_LINE = "Device Minor:"
 
 
 def attached_gpus(evidence: Evidence) -> dict[str, Gpu]:
-    """The GPUs that the driver attaches to, by address; none where it does not answer at all."""
+    """The GPUs that the driver attaches to, by address; none where it does not answer at all,
+    which other checks tell of."""
     try:
-        gpus = evidence.gpus()
-    except DriverError:
-        gpus = _gpus_after_opening(evidence)
-    return {plain_address(gpu.pci_address): gpu for gpu in gpus}
-
-
-def _gpus_after_opening(evidence: Evidence) -> tuple[Gpu, ...]:
-    """In a run of this check alone nobody has opened the driver before."""
-    try:
-        evidence.driver.open()
-        return evidence.gpus()
+        return {plain_address(gpu.pci_address): gpu for gpu in evidence.gpus()}
     except (DriverError, ImportError):
-        return ()
+        return {}
 
 
 def keep_minors(evidence: Evidence) -> None:

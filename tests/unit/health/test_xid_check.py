@@ -212,6 +212,15 @@ def test_driver_that_is_dead_hides_no_xid(bare_node: NodeRoot) -> None:
     assert (finding.xid, finding.verdict) == (79, Verdict.REBOOT)
 
 
+def test_missing_binding_hides_no_xid(
+    node: NodeRoot, log: PretendedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.says(79, FELL_OFF)
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    [finding] = found(evidence_of(node, node.driver(), PROLOG))
+    assert (finding.xid, finding.verdict) == (79, Verdict.REBOOT)
+
+
 def test_recovery_action_of_the_gpu_decides_instead_of_its_xid(
     node: NodeRoot, driver: NvmlDriver, log: PretendedLog
 ) -> None:

@@ -22,7 +22,8 @@ def read(host: Host, key: str) -> str | None:
         url.hostname or "", url.port or 80, timeout=DEADLINE_SECONDS
     )
     try:
-        connection.request("GET", url.path, headers={"Metadata-Flavor": "Google"})
+        target = f"{url.path}?{url.query}" if url.query else url.path
+        connection.request("GET", target, headers={"Metadata-Flavor": "Google"})
         answer = connection.getresponse()
         text = answer.read(_LARGEST_BYTES).decode("utf-8", "replace").strip()
     except (OSError, http.client.HTTPException):

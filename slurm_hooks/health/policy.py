@@ -38,6 +38,7 @@ class Thresholds:
     rdma_downs_bad: int = 3
     throttled_percent_warn: int = 10
     ghost_memory_bytes: int = 512 * 1024 * 1024
+    dcgm_every_minutes: int = 60
 
 
 @dataclass(frozen=True, slots=True)

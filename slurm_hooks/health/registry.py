@@ -29,6 +29,14 @@ _CHECKS: tuple[tuple[str, str], ...] = (
     ("clocks", "ThrottlingCheck"),
     ("clocks", "PersistenceCheck"),
     ("memory", "InforomCheck"),
+    ("notices", "MaintenanceNoticeCheck"),
+    ("network", "NetworkCheck"),
+    ("network", "RdmaCheck"),
+    ("disks", "DisksCheck"),
+    ("tasks", "StuckTasksCheck"),
+    ("tasks", "LoadCheck"),
+    ("processes", "GhostProcessesCheck"),
+    ("dcgm", "DcgmCheck"),
 )
 """Module below `slurm_hooks.health.checks` and the class in it."""
 

@@ -1,4 +1,4 @@
-"""Checks of GPUs: what is sick is found on whichever GPU it is, and what is not supported is not."""
+"""Checks of GPUs: what is sick is found on whichever GPU it is, what is not supported is not."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_a_memory_error_of_the_jobs_own_gpu_lets_it_run_again(node: NodeRoot) ->
 
 
 def test_a_little_heat_and_few_replays_are_nothing(node: NodeRoot) -> None:
-    heat = {"throttle_times": ThrottleTimes(0, 0, 30 * _SECOND, 0)}
+    heat: dict[str, object] = {"throttle_times": ThrottleTimes(0, 0, 30 * _SECOND, 0)}
 
     assert run_around_job(node, "throttling", {5: heat}) == []
     assert run_around_job(node, "pcie_errors", {5: {"pcie_errors": PcieErrors(5, 9, 9, 0)}}) == []

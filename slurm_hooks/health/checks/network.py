@@ -1,0 +1,171 @@
+"""The node's network: its own interfaces, with one attempt to heal, and the RDMA ports."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from slurm_hooks.health import files
+from slurm_hooks.health.children import PATH, run_program
+from slurm_hooks.health.evidence import Evidence
+from slurm_hooks.health.host import Host
+from slurm_hooks.health.model import Context, Finding, Verdict
+
+_DRIVERS = frozenset({"gve", "virtio_net"})
+"""Of the interfaces that Compute Engine gives to a VM for its own traffic."""
+
+_RESET_SECONDS = 1.0
+_HEALING_SECONDS = 2.0
+_LOOK_AGAIN_SECONDS = 0.1
+
+
+class NetworkCheck:
+    """Whether the VM's own interfaces have an IPv4 address."""
+
+    name = "network"
+    contexts = frozenset(Context)
+    summary = "the primary network interfaces have an IPv4 address"
+    explanation = (
+        "Takes the interfaces with a gve or virtio driver in the order of their names: the first"
+        " one, or as many as network_interfaces of the machine type says, must have an IPv4"
+        " address, which shows as a route in /proc/net/route. One that has none is reset once; if that"
+        " heals it, it is a WARN, else REBOOT."
+    )
+
+    def run(self, evidence: Evidence) -> Iterator[Finding]:
+        """Look at each interface that must have an address."""
+        host = evidence.host
+        wanted = evidence.expected.network_interfaces or 1
+        interfaces = _interfaces(host)
+        if not interfaces:
+            return
+        if len(interfaces) < wanted:
+            detail = f"{len(interfaces)} of {wanted} network interfaces"
+            yield Finding(self.name, Verdict.REBOOT, detail)
+        for interface in interfaces[:wanted]:
+            if _has_address(host, interface):
+                continue
+            if _heals(host, interface):
+                detail = f"{interface} had no IPv4 address until it was reset"
+                yield Finding(self.name, Verdict.WARN, detail)
+            else:
+                detail = f"{interface} has no IPv4 address, and a reset does not help"
+                yield Finding(self.name, Verdict.REBOOT, detail)
+
+
+def _interfaces(host: Host) -> list[str]:
+    directory = host.path("sys", "class", "net")
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return []
+    own = [name for name in names if _driver(os.path.join(directory, name)) in _DRIVERS]
+    return sorted(own, key=lambda name: [int(n) for n in re.findall(r"[0-9]+", name)])
+
+
+def _driver(interface: str) -> str:
+    try:
+        return os.path.basename(os.readlink(os.path.join(interface, "device", "driver")))
+    except OSError:
+        return ""
+
+
+def _has_address(host: Host, interface: str) -> bool:
+    lines = files.read_text(host.path("proc", "net", "route")).splitlines()[1:]
+    return any(line.split("\t", 1)[0].strip() == interface for line in lines)
+
+
+def _heals(host: Host, interface: str) -> bool:
+    """Whether the interface has an address after one reset."""
+    for arguments in _reset_commands(host, interface):
+        try:
+            run_program(arguments, _RESET_SECONDS, {"PATH": PATH})
+        except OSError:
+            return False
+    until = time.monotonic() + _HEALING_SECONDS
+    while time.monotonic() < until:
+        if _has_address(host, interface):
+            return True
+        time.sleep(_LOOK_AGAIN_SECONDS)
+    return False
+
+
+def _reset_commands(host: Host, interface: str) -> list[tuple[str, ...]]:
+    networkctl = host.path("usr", "bin", "networkctl")
+    if os.access(networkctl, os.X_OK):
+        return [(networkctl, "reconfigure", interface)]
+    ip = host.path("usr", "sbin", "ip")
+    return [(ip, "link", "set", "dev", interface, word) for word in ("down", "up")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Port:
+    name: str
+    is_active: bool
+    state: str
+    gigabits: float
+    downs: int
+
+
+class RdmaCheck:
+    """Whether the RDMA ports are up, all of them, and stayed so."""
+
+    name = "rdma"
+    contexts = frozenset({Context.PROLOG, Context.EPILOG})
+    summary = "every RDMA port is active, at full rate, and stayed so while the job ran"
+    explanation = (
+        "Reads /sys/class/infiniband/*/ports/1. Fewer ports than the machine type has, or one that"
+        " is not active with its link up, mean REBOOT, and so do rdma_downs_bad or more link downs"
+        " while a job ran; fewer downs, and a port slower than the others, are a WARN."
+    )
+
+    def run(self, evidence: Evidence) -> Iterator[Finding]:
+        """Look at each port."""
+        ports = _ports(evidence.host)
+        wanted = evidence.expected.rdma_ports or 0
+        if len(ports) < wanted:
+            yield Finding(self.name, Verdict.REBOOT, f"{len(ports)} of {wanted} RDMA ports")
+        fastest = max((port.gigabits for port in ports), default=0.0)
+        for port in ports:
+            if not port.is_active:
+                yield Finding(self.name, Verdict.REBOOT, f"{port.name} is {port.state}")
+            elif port.gigabits < fastest:
+                detail = f"{port.name} runs at {port.gigabits:g} of {fastest:g} Gb/s"
+                yield Finding(self.name, Verdict.WARN, detail)
+            downs = evidence.note(f"rdma_downs {port.name}", port.downs)
+            if evidence.context is Context.EPILOG and downs:
+                is_bad = downs >= evidence.policy.thresholds.rdma_downs_bad
+                verdict = Verdict.REBOOT if is_bad else Verdict.WARN
+                detail = f"{port.name} went down {downs:.0f} times during the job"
+                yield Finding(self.name, verdict, detail, of_job=is_bad)
+
+
+def _ports(host: Host) -> list[_Port]:
+    directory = host.path("sys", "class", "infiniband")
+    try:
+        names = sorted(os.listdir(directory))
+    except OSError:
+        return []
+    return [_port(name, os.path.join(directory, name, "ports", "1")) for name in names]
+
+
+def _port(name: str, place: str) -> _Port:
+    state = _word(os.path.join(place, "state"))
+    physical = _word(os.path.join(place, "phys_state"))
+    rate = re.match(r"[0-9.]+", files.read_text(os.path.join(place, "rate")))
+    downs = files.read_text(os.path.join(place, "counters", "link_downed")).strip()
+    return _Port(
+        name,
+        is_active=state == "ACTIVE" and physical in ("LinkUp", ""),
+        state=f"{state or 'not readable'} {physical}".strip(),
+        gigabits=float(rate[0]) if rate else 0.0,
+        downs=int(downs) if downs.isascii() and downs.isdigit() else 0,
+    )
+
+
+def _word(path: str) -> str:
+    """`ACTIVE` of `4: ACTIVE`."""
+    return files.read_text(path).strip().partition(":")[2].strip()

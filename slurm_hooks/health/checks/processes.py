@@ -1,0 +1,136 @@
+"""Ghosts: what a job left running on its GPUs, or what still holds their memory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+from slurm_hooks.health import files
+from slurm_hooks.health.checks.gpus import each_gpu
+from slurm_hooks.health.driver.model import Gpu
+from slurm_hooks.health.evidence import Evidence
+from slurm_hooks.health.host import Host
+from slurm_hooks.health.model import Context, Finding, JobOnNode, Verdict
+
+_LOOKS = 3
+_PAUSE_SECONDS = 3.0
+
+
+class GhostProcessesCheck:
+    """Whether anything of the job is left on its GPUs."""
+
+    name = "ghost_processes"
+    contexts = frozenset({Context.EPILOG})
+    summary = "nothing of the job is left running on its GPUs or holds their memory"
+    explanation = (
+        "After a job, looks three times, three seconds apart, for live processes of that very job"
+        " on its GPUs (by its cgroup, or by the user and SLURM_JOB_ID of the process), then kills"
+        " them. What survives that, and memory that nobody seems to hold (ghost_memory_bytes), mean"
+        " RESET. Processes of other jobs, and logins of the same user, are never touched; on the"
+        " job's GPUs they are a WARN."
+    )
+
+    def run(self, evidence: Evidence) -> Iterator[Finding]:
+        """Wait for ghosts to go, kill those that stay, and tell what is left."""
+        job = evidence.job
+        if job is None or not job.gpus:
+            return
+        if not _wait_for_end(evidence, job):
+            for process_id in _ghosts(evidence, job):
+                _kill(process_id)
+            time.sleep(_PAUSE_SECONDS)
+
+        def look(gpu: Gpu) -> Iterator[Finding]:
+            if not evidence.is_of_job(gpu):
+                return
+            live = _live_processes(evidence, gpu)
+            own = [process_id for process_id in live if _is_of_job(evidence.host, process_id, job)]
+            if own:
+                detail = f"process {own[0]} of the job cannot be ended"
+                yield Finding(self.name, Verdict.RESET, detail, gpu=gpu.minor)
+            elif live:
+                detail = f"process {live[0]} on the GPU is of no job that ended"
+                yield Finding(self.name, Verdict.WARN, detail, gpu=gpu.minor)
+            elif _holds_memory(evidence, gpu):
+                detail = "memory is still held, by no process"
+                yield Finding(self.name, Verdict.RESET, detail, gpu=gpu.minor)
+
+        yield from each_gpu(self.name, evidence, look)
+
+
+def _wait_for_end(evidence: Evidence, job: JobOnNode) -> bool:
+    """Look a few times; whether the job has left its GPUs by itself."""
+    for number in range(_LOOKS):
+        if number:
+            time.sleep(_PAUSE_SECONDS)
+        if not _ghosts(evidence, job) and not _is_memory_held(evidence):
+            return True
+    return False
+
+
+def _ghosts(evidence: Evidence, job: JobOnNode) -> set[int]:
+    """Live processes of the job on its GPUs."""
+    return {
+        process_id
+        for gpu in evidence.gpus()
+        if evidence.is_of_job(gpu)
+        for process_id in _live_processes(evidence, gpu)
+        if _is_of_job(evidence.host, process_id, job)
+    }
+
+
+def _is_memory_held(evidence: Evidence) -> bool:
+    return any(
+        evidence.is_of_job(gpu)
+        and not _live_processes(evidence, gpu)
+        and _holds_memory(evidence, gpu)
+        for gpu in evidence.gpus()
+    )
+
+
+def _live_processes(evidence: Evidence, gpu: Gpu) -> list[int]:
+    """The driver may list processes that have ended already."""
+    listed = evidence.driver.process_ids(gpu) or ()
+    return [process_id for process_id in listed if _is_alive(evidence.host, process_id)]
+
+
+def _is_alive(host: Host, process_id: int) -> bool:
+    stat = files.read_text(host.path("proc", str(process_id), "stat"))
+    return stat.rpartition(")")[2].split()[:1] not in ([], ["Z"], ["X"])
+
+
+def _is_of_job(host: Host, process_id: int, job: JobOnNode) -> bool:
+    """Whether a process is the job's own: Slurm's cgroup says so, or user and environment both.
+
+    The environment alone is the user's to write, so it never makes another user's process a ghost.
+    """
+    place = host.path("proc", str(process_id))
+    cgroups = files.read_text(os.path.join(place, "cgroup")).splitlines()
+    if any(f"job_{job.job_id}" in line.split("/") for line in cgroups):
+        return True
+    if any(part.startswith("job_") for line in cgroups for part in line.split("/")):
+        return False
+    environment = files.read_text(os.path.join(place, "environ")).split("\0")
+    return f"SLURM_JOB_ID={job.job_id}" in environment and _owner(place) == job.user_id
+
+
+def _owner(place: str) -> int | None:
+    for line in files.read_text(os.path.join(place, "status")).splitlines():
+        if line.startswith("Uid:"):
+            fields = line.split()
+            return int(fields[1]) if len(fields) > 1 and fields[1].isdigit() else None
+    return None
+
+
+def _kill(process_id: int) -> None:
+    try:
+        os.kill(process_id, signal.SIGKILL)
+    except OSError:
+        return
+
+
+def _holds_memory(evidence: Evidence, gpu: Gpu) -> bool:
+    memory = evidence.driver.memory(gpu)
+    return memory is not None and memory.used > evidence.policy.thresholds.ghost_memory_bytes

@@ -161,6 +161,7 @@ def test_driver_without_state_is_not_loaded(node: NodeRoot) -> None:
     [
         (NvmlDriver.remapped_rows, {"remapped_rows": "0,0,0"}),
         (NvmlDriver.remapped_rows, {"remapped_rows": "many,0,0,0"}),
+        (NvmlDriver.remapped_rows, {"remapped_rows": "0,0,0,0\0 more"}),
         (NvmlDriver.ecc_counts, {"ecc.1": ""}),
         (NvmlDriver.recovery_action, {"field.230": "reset"}),
         (NvmlDriver.recovery_action, {"field.230": "double:nan"}),

@@ -17,6 +17,9 @@ from slurm_hooks.cluster.topology import ProvisioningModel
 MINIMUM_RUN_DURATION_SECONDS = 30
 MAXIMUM_RUN_DURATION_SECONDS = 604_800
 
+MOST_DAYS = 90
+"""As long as events are kept."""
+
 _DURATION = re.compile(r"([0-9]{1,10})s")
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _SIGNAL = re.compile(r"[A-Z][A-Z0-9]{1,9}")
@@ -63,6 +66,13 @@ def _integer(value: object) -> int:
     raise refusal(f"{shown(value)} is no whole number", "write digits only")
 
 
+def _days(value: object) -> int:
+    days = _integer(value)
+    if not 1 <= days <= MOST_DAYS:
+        raise refusal(f"{days} is out of range", f"write 1 to {MOST_DAYS} days")
+    return days
+
+
 def _provisioning_model(value: object) -> ProvisioningModel:
     known = ", ".join(ProvisioningModel)
     if not isinstance(value, str) or value not in ProvisioningModel.__members__:
@@ -91,6 +101,7 @@ def _labels(value: object) -> dict[str, str]:
 Text = Annotated[str, StringConstraints(min_length=1)]
 Boolean = Annotated[bool, BeforeValidator(_boolean)]
 Integer = Annotated[int, BeforeValidator(_integer)]
+Days = Annotated[int, BeforeValidator(_days)]
 DurationSeconds = Annotated[int, BeforeValidator(parse_duration_seconds)]
 Signal = Annotated[str, BeforeValidator(_signal)]
 Model = Annotated[ProvisioningModel, BeforeValidator(_provisioning_model)]

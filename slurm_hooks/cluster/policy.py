@@ -32,3 +32,13 @@ class Policy:
     """...and at least this share of the nodes that are up."""
     job_duration_margin_seconds: int = 600
     """What a VM lives longer than the job it was made for, where its life follows the job."""
+    most_job_restarts: int = 3
+    """A node is not repaired for a job that was started so often already: it may be at fault."""
+    most_repairs_a_node: int = 2
+    """Reboots and replacements of a node name within `repair_days`; then a person must look."""
+    repair_days: int = 7
+    stop_repairs_percent: int = 10
+    """More than this share of a pool's nodes that are up, and..."""
+    stop_repairs_least: int = 3
+    """...at least so many, condemned within `stop_repairs_seconds`, stop the pool's repairs."""
+    stop_repairs_seconds: int = 300

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from slurm_hooks.cluster.fields import (
     Boolean,
+    Days,
     DurationSeconds,
     Integer,
     Labels,
@@ -90,6 +91,12 @@ class ExtensionSpec(Spec):
     most_kills_a_pass: Integer = _DEFAULTS.most_kills_a_pass
     most_kills_percent: Integer = _DEFAULTS.most_kills_percent
     job_duration_margin_seconds: Integer = _DEFAULTS.job_duration_margin_seconds
+    most_job_restarts: Integer = _DEFAULTS.most_job_restarts
+    most_repairs_a_node: Integer = _DEFAULTS.most_repairs_a_node
+    repair_days: Days = _DEFAULTS.repair_days
+    stop_repairs_percent: Integer = _DEFAULTS.stop_repairs_percent
+    stop_repairs_least: Integer = _DEFAULTS.stop_repairs_least
+    stop_repairs_seconds: Integer = _DEFAULTS.stop_repairs_seconds
 
 
 class NodePoolSpec(Spec):

@@ -35,6 +35,14 @@ def render(
     programs_directory: Annotated[
         str, typer.Option(metavar="DIR", help="Where slurm-hooks-resume and the others are.")
     ] = "/usr/bin",
+    node_programs_directory: Annotated[
+        str,
+        typer.Option(
+            metavar="DIR",
+            help="Where compute nodes have slurm-hooks-prolog and the others.",
+            show_default="as here",
+        ),
+    ] = "",
     cluster_config: Annotated[
         str, typer.Option(metavar="PATH", help="Where the daemon finds the cluster file.")
     ] = DEFAULTS["ClusterConfig"],
@@ -76,6 +84,7 @@ def render(
         options = RenderOptions(
             slurm_version=parse_slurm_version(slurm_version or _installed_version()),
             programs_directory=programs_directory,
+            node_programs_directory=node_programs_directory,
             cluster_config=cluster_config,
             suspend_time_seconds=suspend_time,
             suspend_timeout_seconds=suspend_timeout,

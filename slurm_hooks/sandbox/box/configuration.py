@@ -18,10 +18,15 @@ from pathlib import Path
 import slurm_hooks
 from slurm_hooks.cluster.errors import ClusterFileError
 from slurm_hooks.cluster.load import load_cluster
-from slurm_hooks.cluster.topology import Cluster
+from slurm_hooks.cluster.topology import Cluster, NodePool
+from slurm_hooks.health.machine_types import BUILT_IN
+from slurm_hooks.health.policy import ExpectedHardware
 from slurm_hooks.sandbox.box.daemons import find_program
 from slurm_hooks.sandbox.box.layout import BoxError, Layout
+from slurm_hooks.sandbox.box.node_programs import HEALTH_PROGRAMS
 from slurm_hooks.sandbox.box.state import BoxState
+from slurm_hooks.sandbox.gpu.build import DriverLibraryError, build_driver_library
+from slurm_hooks.sandbox.node.hardware import NodeHardware, write_hardware
 from slurm_hooks.slurm.render import (
     RenderError,
     RenderOptions,
@@ -47,6 +52,7 @@ class BoxOptions:
     requeue_delay_seconds: int = 5
     scheduler_interval_seconds: int = 5
     pass_interval_seconds: int = 2
+    health_check_interval_seconds: int = 5
     capacity: int | None = None
     latency: Mapping[str, float] = field(default_factory=dict)
 
@@ -82,6 +88,7 @@ def write_configuration(
     (layout.directory / "cgroup.conf").write_text(_cgroup_conf(), encoding="utf-8")
     _write_programs(layout, state.python)
     _make_devices(layout)
+    _provide_hardware(layout, cluster)
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -126,6 +133,8 @@ def _rendered(state: BoxState, cluster: Cluster, options: BoxOptions) -> dict[st
                 api_endpoint=f"http://127.0.0.1:{state.ports.emulator}",
                 api_credentials="anonymous",
                 cluster_config=str(layout.cluster_file),
+                health_check_interval_seconds=options.health_check_interval_seconds,
+                contain_jobs=False,
             ),
         )
     except RenderError as error:
@@ -194,6 +203,53 @@ def _write_programs(layout: Layout, python: str) -> None:
             encoding="utf-8",
         )
         path.chmod(0o755)
+    for name in (*HEALTH_PROGRAMS, "reboot"):
+        path = layout.programs / f"slurm-hooks-{name.replace('_', '-')}"
+        arguments = (name, str(layout.directory), str(Path(find_program("scontrol")).parent))
+        path.write_text(
+            f"#!{python}\n"
+            "import sys\n"
+            "from slurm_hooks.sandbox.box.node_programs import run\n"
+            f"sys.exit(run{arguments!r})\n",
+            encoding="utf-8",
+        )
+        path.chmod(0o755)
+
+
+def _provide_hardware(layout: Layout, cluster: Cluster) -> None:
+    """Write down what each node has, and build the driver library if one of them has GPUs."""
+    nodes = {
+        name: hardware_of(pool)
+        for pool in cluster.pools.values()
+        for name in cluster.node_names(pool.pool_id)
+    }
+    write_hardware(layout.hardware, nodes)
+    if not any(found.gpus for found in nodes.values()):
+        return
+    try:
+        _build_driver_library(layout.driver_library)
+    except (DriverLibraryError, OSError) as error:
+        raise BoxError(f"a node with GPUs needs a driver: {error}") from None
+
+
+def _build_driver_library(path: Path) -> None:
+    try:
+        build_driver_library(path, _driver_library_cache())
+    except OSError:
+        build_driver_library(path)
+
+
+def _driver_library_cache() -> Path:
+    """Where compiled driver libraries are kept for the next box."""
+    kept = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(kept) if kept.startswith("/") else Path.home() / ".cache"
+    return base / "slurm-hooks"
+
+
+def hardware_of(pool: NodePool) -> NodeHardware:
+    """What the VMs of a pool have: GPUs as the cluster file says, the rest by machine type."""
+    known = BUILT_IN.get(pool.machine_type, ExpectedHardware())
+    return NodeHardware(pool.accelerator_count, known.nvlinks or 0, known.rdma_ports or 0)
 
 
 def _make_devices(layout: Layout) -> None:

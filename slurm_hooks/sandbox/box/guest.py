@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import enum
 import json
 import os
 import re
@@ -19,11 +20,17 @@ import shutil
 import signal
 import socket
 import sys
+import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 from slurm_hooks.sandbox.box import processes
 from slurm_hooks.sandbox.box.layout import Layout
+from slurm_hooks.sandbox.box.node_programs import REBOOT_SIGNAL
+from slurm_hooks.sandbox.node.faults import apply_lasting_faults
+from slurm_hooks.sandbox.node.hardware import read_hardware
+from slurm_hooks.sandbox.node.root import NodeRoot, boot_node
 
 _STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
@@ -67,25 +74,55 @@ def _stand_for_vm(inner_pid: int, emulator: int) -> int:
 
 
 def _keep_slurmd(layout: Layout, node: str, program: str, outer_pid: int) -> int:
-    """Run slurmd until it ends (status 1), a stop signal comes or the outer process is gone."""
+    """Run slurmd until it ends (status 1), a stop signal comes or the outer process is gone.
+
+    A reboot ends slurmd and all of its processes, and starts it on the same VM again.
+    """
     processes.become_subreaper()
     orders = _Orders(os.pidfd_open(outer_pid))
-    slurmd = None
-    if os.getppid() == outer_pid and not orders.wait(_FIRMWARE_SECONDS):
-        _write_identity(layout, node)
+    order = None if os.getppid() == outer_pid else _Order.STOP
+    failed = False
+    while order is not _Order.STOP and not orders.stop_within(_FIRMWARE_SECONDS):
+        _boot(layout, node)
         slurmd = _start_slurmd(layout, node, program)
-        orders.watch(os.pidfd_open(slurmd.pid))
-        while not orders.wait():
-            processes.reap_children()
-    failed = slurmd is not None and not slurmd.is_alive()
-    processes.kill_descendants(deadline_seconds=10)
+        with orders.also_watching(slurmd.pid):
+            while (order := orders.wait()) is None:
+                processes.reap_children()
+        failed = order is _Order.STOP and not slurmd.is_alive()
+        processes.kill_descendants(deadline_seconds=10)
     layout.guest(node).unlink(missing_ok=True)
     shutil.rmtree(layout.node_spools / node, ignore_errors=True)
     return 1 if failed else 0
 
 
+def _boot(layout: Layout, node: str) -> None:
+    """Make the node that health programs look at, and tell who can be asked for a reboot."""
+    root = NodeRoot(layout.node(node))
+    boot_node(
+        root,
+        read_hardware(layout.hardware, node),
+        layout.driver_library,
+        os.environ.get("SLURM_HOOKS_VM_ID", ""),
+        os.environ.get("GCE_METADATA_HOST", ""),
+    )
+    apply_lasting_faults(root)
+    for scripts in layout.site_scripts:
+        if scripts.is_dir():
+            place = root.path("etc", "slurm-hooks", scripts.name)
+            shutil.copytree(scripts, place, dirs_exist_ok=True)
+    _write_identity(layout, node)
+
+
+class _Order(enum.Enum):
+    """What the guest is told to do."""
+
+    STOP = enum.auto()
+    REBOOT = enum.auto()
+
+
 class _Orders:
-    """Reasons to stop: a stop signal, or the end of a process behind a pidfd."""
+    """Reasons to stop, which are a stop signal and the end of a process behind a pidfd, and the
+    signal to reboot."""
 
     def __init__(self, *pidfds: int) -> None:
         self._poll = select.poll()
@@ -93,21 +130,46 @@ class _Orders:
         self._wakeup.setblocking(False)
         self._sender.setblocking(False)
         signal.set_wakeup_fd(self._sender.fileno())
-        for number in (*_STOP_SIGNALS, signal.SIGCHLD):
+        for number in (*_STOP_SIGNALS, REBOOT_SIGNAL, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
         for descriptor in (self._wakeup.fileno(), *pidfds):
-            self.watch(descriptor)
+            self._poll.register(descriptor, select.POLLIN)
 
-    def watch(self, descriptor: int) -> None:
-        """Take the end of one more process as a reason."""
+    @contextlib.contextmanager
+    def also_watching(self, pid: int) -> Iterator[None]:
+        """Take the end of one more process as a reason to stop."""
+        descriptor = os.pidfd_open(pid)
         self._poll.register(descriptor, select.POLLIN)
+        try:
+            yield
+        finally:
+            self._poll.unregister(descriptor)
+            os.close(descriptor)
 
-    def wait(self, seconds: float | None = None) -> bool:
-        """Wait for a reason to stop; False when none came, or only the end of some child."""
-        ready = self._poll.poll(None if seconds is None else seconds * 1000)
-        if [descriptor for descriptor, _ in ready] == [self._wakeup.fileno()]:
-            return not _STOP_SIGNALS.isdisjoint(self._wakeup.recv(4096))
-        return bool(ready)
+    def stop_within(self, seconds: float) -> bool:
+        """Whether a reason to stop comes in this time; what else comes is passed over."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if self.wait(left) is _Order.STOP:
+                return True
+        return False
+
+    def wait(self, seconds: float | None = None) -> _Order | None:
+        """Wait for an order; None when none came, or only the end of some child.
+
+        An order to reboot counts although slurmd may have ended since.
+        """
+        ready = {
+            descriptor
+            for descriptor, _ in self._poll.poll(None if seconds is None else seconds * 1000)
+        }
+        wakeup = self._wakeup.fileno()
+        signals = set(self._wakeup.recv(4096)) if wakeup in ready else set()
+        if not _STOP_SIGNALS.isdisjoint(signals):
+            return _Order.STOP
+        if REBOOT_SIGNAL in signals:
+            return _Order.REBOOT
+        return _Order.STOP if ready - {wakeup} else None
 
 
 def _start_slurmd(layout: Layout, node: str, program: str) -> processes.ProcessIdentity:

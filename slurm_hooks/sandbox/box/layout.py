@@ -109,6 +109,26 @@ class Layout:
         return self.directory / "guests"
 
     @property
+    def nodes(self) -> Path:
+        """The pretended node of each VM, a directory each."""
+        return self.directory / "nodes"
+
+    @property
+    def hardware(self) -> Path:
+        """What each node has."""
+        return self.directory / "hardware.json"
+
+    @property
+    def driver_library(self) -> Path:
+        """The pretended driver library, from which each node with GPUs gets a copy."""
+        return self.directory / "lib" / "libnvidia-ml.so.1"
+
+    @property
+    def site_scripts(self) -> tuple[Path, Path]:
+        """The site's own scripts for Prolog and Epilog, as rendered from the cluster file."""
+        return self.directory / "prolog.d", self.directory / "epilog.d"
+
+    @property
     def logs(self) -> Path:
         """The log files of all daemons and nodes."""
         return self.directory / "logs"
@@ -131,11 +151,16 @@ class Layout:
         """The file with the identity of a VM's guest supervisor."""
         return self.guests / f"{node}.json"
 
+    def node(self, name: str) -> Path:
+        """The pretended node of a VM."""
+        return self.nodes / name
+
     def create(self) -> None:
         """Make the directories. The top one must exist already."""
         for path in (
             self.munge_key.parent, self.rendered, self.programs, self.slurmctld_state,
-            self.hooks_spool, self.devices, self.node_spools, self.guests, self.logs, self.jobs,
+            self.hooks_spool, self.devices, self.node_spools, self.guests, self.nodes, self.logs,
+            self.jobs,
         ):  # fmt: skip
             path.mkdir(mode=0o700, exist_ok=True)
 

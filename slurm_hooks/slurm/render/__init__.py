@@ -7,6 +7,7 @@ slurm.conf stays the site's and only includes what is rendered here.
 from __future__ import annotations
 
 from slurm_hooks.cluster.topology import Cluster
+from slurm_hooks.slurm.render.health import health_lines
 from slurm_hooks.slurm.render.lines import Line, file_text, setting
 from slurm_hooks.slurm.render.nodes import gres_lines, node_lines
 from slurm_hooks.slurm.render.options import RenderError, RenderOptions, parse_slurm_version
@@ -27,6 +28,7 @@ FRAGMENTS = {
     "partitions": "The partitions.",
     "power_save": "Power saving: the programs that create and delete VMs, and their times.",
     "scheduler": "Scheduling and requeueing.",
+    "health": "Node health: what runs around jobs, and the reboot of a node.",
 }
 _PLACES = {
     False: "Keep the directory slurm.conf.d beside slurm.conf and add the lines below. Configless"
@@ -51,6 +53,7 @@ def render(cluster: Cluster, options: RenderOptions) -> dict[str, str]:
         "partitions": partition_lines(cluster, options),
         "power_save": power_save_lines(cluster, options),
         "scheduler": scheduler_lines(cluster, options),
+        "health": health_lines(options),
     }
     texts = {
         _file_name(name, options.configless): file_text(

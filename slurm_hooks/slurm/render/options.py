@@ -18,10 +18,18 @@ MAXIMUM_TIMEOUT_SECONDS = 65_534
 _SAFE_PATH = re.compile(r"/[A-Za-z0-9._/@%+-]*")
 _PATHS = (
     "programs_directory",
+    "node_programs",
     "gpu_device_prefix",
     "spool_directory",
     "log_file",
     "cluster_config",
+)
+_TIMEOUTS = (
+    "suspend_timeout_seconds",
+    "resume_timeout_seconds",
+    "prolog_timeout_seconds",
+    "epilog_timeout_seconds",
+    "health_check_interval_seconds",
 )
 _SAFE_TEXT = re.compile(r"[^\s#]*")
 
@@ -57,6 +65,7 @@ class RenderOptions:
 
     slurm_version: SlurmVersion
     programs_directory: str = "/usr/bin"
+    node_programs_directory: str = ""
     gpu_device_prefix: str = "/dev/nvidia"
     one_machine_first_port: int | None = None
     suspend_time_seconds: int = 300
@@ -65,6 +74,10 @@ class RenderOptions:
     requeue_delay_seconds: int = 30
     scheduler_interval_seconds: int = 10
     default_job_time_seconds: int = 86_400
+    prolog_timeout_seconds: int = 120
+    epilog_timeout_seconds: int = 300
+    health_check_interval_seconds: int = 300
+    contain_jobs: bool = True
     configless: bool = False
     munge_socket: str = ""
     spool_directory: str = DEFAULTS["SpoolDir"]
@@ -87,8 +100,13 @@ class RenderOptions:
                 raise RenderError(f"{name} must hold no blank and no #")
         self._check_seconds()
 
+    @property
+    def node_programs(self) -> str:
+        """Where compute nodes have our programs."""
+        return (self.node_programs_directory or self.programs_directory).rstrip("/") or "/"
+
     def _check_seconds(self) -> None:
-        for name in ("suspend_timeout_seconds", "resume_timeout_seconds"):
+        for name in _TIMEOUTS:
             if not 1 <= getattr(self, name) <= MAXIMUM_TIMEOUT_SECONDS:
                 raise RenderError(f"{name} must be 1 to {MAXIMUM_TIMEOUT_SECONDS}")
         if self.suspend_time_seconds < 1:

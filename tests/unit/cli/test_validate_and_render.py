@@ -119,6 +119,7 @@ def test_render_writes_everything_and_names_the_includes(tmp_path: Path) -> None
         "slurm.conf.d/partitions.conf",
         "slurm.conf.d/power_save.conf",
         "slurm.conf.d/scheduler.conf",
+        "slurm.conf.d/health.conf",
     }
     assert "Include slurm.conf.d/power_save.conf" in result.stdout
     for name in rendered(tmp_path / "slurm"):

@@ -81,6 +81,23 @@ def test_power_saving_is_on_with_our_programs(example: ScratchSlurmctld) -> None
     assert "idle_on_node_suspend" in config["SlurmctldParameters"]
 
 
+def test_node_health_is_understood(example: ScratchSlurmctld) -> None:
+    config = dict(
+        re.findall(r"^(\w+)\s+= (.*)$", example.scontrol("show", "config"), flags=re.MULTILINE)
+    )
+    for key, program in (
+        ("Prolog", "slurm-hooks-prolog"),
+        ("Epilog", "slurm-hooks-epilog"),
+        ("HealthCheckProgram", "slurm-hooks-health-check"),
+        ("RebootProgram", "slurm-hooks-reboot"),
+    ):
+        assert config[f"{key}[0]" if f"{key}[0]" in config else key].endswith(f"/{program}")
+    assert set(config["HealthCheckNodeState"].split(",")) == {"CYCLE", "ANY"}
+    assert config["HealthCheckInterval"] == "300 sec"
+    assert config["BatchStartTimeout"] == "330 sec"
+    assert {"Alloc", "Contain", "DeferBatch"} <= set(config["PrologFlags"].split(","))
+
+
 def test_power_up_reaches_our_resume_program(example: ScratchSlurmctld) -> None:
     example.scontrol("update", "nodename=flexvm-a3u-1", "state=power_up", "reason=wanted")
     calls = example.slurm_conf.parent / "programs" / "calls"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,11 @@ def power_save(version: tuple[int, int], *, minimum: int = 0) -> dict[str, str]:
 def scheduler(version: tuple[int, int]) -> dict[str, str]:
     texts = render(cluster_of(pool("p")), RenderOptions(slurm_version=version))
     return settings_of(texts["slurm.conf.d/scheduler.conf"])
+
+
+def health(version: tuple[int, int], **options: Any) -> dict[str, str]:
+    texts = render(cluster_of(pool("p")), RenderOptions(slurm_version=version, **options))
+    return settings_of(texts["slurm.conf.d/health.conf"])
 
 
 def node_lines(text: str) -> list[str]:
@@ -92,6 +98,47 @@ def test_requeue_delay_uses_the_option_that_the_version_has(version: tuple[int, 
     assert ("cred_expire=30" in values.get("AuthInfo", "")) == (not has_option)
     resumes = "requeue_on_resume_failure" in values["SchedulerParameters"]
     assert resumes == (version >= (25, 5))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_prologs_and_epilogs_have_limits_in_every_version(version: tuple[int, int]) -> None:
+    values = health(version, prolog_timeout_seconds=60, epilog_timeout_seconds=200)
+    if version >= (25, 5):
+        assert (values["PrologTimeout"], values["EpilogTimeout"]) == ("60", "200")
+        assert "PrologEpilogTimeout" not in values
+        assert values["BatchStartTimeout"] == "90"
+    else:
+        assert values["PrologEpilogTimeout"] == "200"
+        assert not {"PrologTimeout", "EpilogTimeout"} & values.keys()
+        assert values["BatchStartTimeout"] == "230"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_no_version_gets_a_prolog_flag_that_it_does_not_know(version: tuple[int, int]) -> None:
+    flags = health(version)["PrologFlags"].split(",")
+    assert flags[:2] == ["Contain", "DeferBatch"]
+    assert ("ForceRequeueOnFail" in flags) == (version >= (23, 2))
+
+
+def test_prolog_runs_at_allocation_where_jobs_cannot_be_contained() -> None:
+    assert health((22, 5), contain_jobs=False)["PrologFlags"] == "Alloc,DeferBatch"
+
+
+def test_programs_of_nodes_may_lie_elsewhere_than_those_of_the_controller() -> None:
+    own = health((24, 11), programs_directory="/opt/controller/bin")
+    assert own["Prolog"] == "/opt/controller/bin/slurm-hooks-prolog"
+    options = {"programs_directory": "/opt/a", "node_programs_directory": "/opt/node/bin/"}
+    values = health((24, 11), **options)
+    for key, name in (
+        ("Prolog", "prolog"),
+        ("Epilog", "epilog"),
+        ("HealthCheckProgram", "health-check"),
+        ("RebootProgram", "reboot"),
+    ):
+        assert values[key] == f"/opt/node/bin/slurm-hooks-{name}"
+    both = RenderOptions(slurm_version=(24, 11), **options)  # type: ignore[arg-type]
+    texts = render(cluster_of(pool("p")), both)
+    assert "/opt/node" not in texts["slurm.conf.d/power_save.conf"]
 
 
 def test_every_setting_has_its_reason_beside_it() -> None:
@@ -272,7 +319,11 @@ def test_machine_type_outside_the_catalogue_is_refused() -> None:
         {"suspend_timeout_seconds": 65_535},
         {"suspend_time_seconds": -1},
         {"requeue_delay_seconds": 4},
+        {"prolog_timeout_seconds": 0},
+        {"epilog_timeout_seconds": 65_535},
+        {"health_check_interval_seconds": 0},
         {"programs_directory": "bin"},
+        {"node_programs_directory": "bin"},
         {"programs_directory": "/opt/with blank"},
         {"log_file": "/var/log/a#b"},
         {"munge_socket": "socket"},

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from slurm_hooks.health.drains import OwnDrain, remember_drain
 from slurm_hooks.health.host import Host
-from slurm_hooks.health.identity import read_identity
 from slurm_hooks.health.model import Context, Finding, JobOnNode, Verdict
 from slurm_hooks.health.policy import HealthPolicy
 from slurm_hooks.health.reason import HealthReason, format_reason
@@ -44,7 +43,7 @@ def drain(
 ) -> None:
     """Take this node out of service for a finding, with one bounded call. Never raises: where
     slurmctld is not told, the exit status of the program drains the node all the same."""
-    identity = read_identity(host)
+    identity = report.identity
     uses_gpus = job is not None and report.gpus_present is not None and report.gpus_present > 0
     reason = HealthReason(
         finding.verdict,
@@ -61,11 +60,12 @@ def drain(
     text = format_reason(reason)
     remember_drain(host, OwnDrain(finding.verdict, identity.boot))
     try:
-        SlurmController(host, policy.deadlines.report).drain(text)
+        is_new = SlurmController(host, policy.deadlines.report).drain(text)
     except NotTold as error:
         log(host, report.context, "ERROR", "reason not written", reason=text, why=error)
     else:
-        log(host, report.context, "ERROR", "node drained", reason=text)
+        if is_new:
+            log(host, report.context, "ERROR", "node drained", reason=text)
 
 
 def _detail(finding: Finding) -> str:

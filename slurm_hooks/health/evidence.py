@@ -6,6 +6,7 @@ asks for it, so that a hang is known to be that check's.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -13,6 +14,9 @@ from slurm_hooks.health.driver.model import Driver, DriverError, Gpu
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.model import Context, JobOnNode
 from slurm_hooks.health.policy import ExpectedHardware, HealthPolicy
+
+
+_LAST_WORDS_SECONDS = 0.5
 
 
 @dataclass(slots=True)
@@ -39,6 +43,11 @@ class Evidence:
     driver_is_judged: bool = False
     """Whether the check `driver` has run: then its finding stands for all that a driver which
     does not open would bring."""
+    deadline: float | None = None
+    """When the run is over, by the monotonic clock. What waits asks `seconds_left` first: a run
+    that is cut off passes for a driver that hangs."""
+    may_act: bool = True
+    """Whether a check may mend or end something. A person who only looks changes nothing."""
     _gpus: tuple[Gpu, ...] | None = None
     _is_open: bool = False
     _driver_error: DriverError | None = None
@@ -46,7 +55,7 @@ class Evidence:
     @property
     def expects_gpus(self) -> bool:
         """Whether this node must have GPUs. A job that has some says so, too."""
-        return bool(self.expected.gpus) or (self.job is not None and bool(self.job.gpus))
+        return bool(self.expected.gpus) or self.has_job_gpus
 
     def driver_error(self) -> DriverError | None:
         """Open the driver, once; why it does not open, or None."""
@@ -74,6 +83,17 @@ class Evidence:
         if self._gpus is None:
             self._gpus = tuple(_attached(self.driver))
         return self._gpus
+
+    def seconds_left(self, wanted: float) -> float:
+        """As many seconds as wanted, or as the run still has to spend beside its last words."""
+        if self.deadline is None:
+            return wanted
+        return max(0.0, min(wanted, self.deadline - _LAST_WORDS_SECONDS - time.monotonic()))
+
+    @property
+    def has_job_gpus(self) -> bool:
+        """Whether there is a job and it has GPUs: what is wrong with the driver hits it."""
+        return self.job is not None and bool(self.job.gpus)
 
     def is_of_job(self, gpu: Gpu) -> bool:
         """Whether the job at hand has the GPU."""

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from slurm_hooks.health import files
 from slurm_hooks.health.host import Host
+from slurm_hooks.health.identity import boot_of
 
 _FILE = "hung-probe"
+_WORDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +24,25 @@ def remember(host: Host, process_id: int, check: str) -> None:
     """Write down a probe that was given up."""
     began = _start_ticks(process_id)
     if began:
-        files.write_text(_path(host), f"{process_id} {began} {check}\n")
+        files.write_text(_path(host), f"{process_id} {began} {check} {_real_boot()}\n")
 
 
 def still_hanging(host: Host) -> HungProbe | None:
     """The probe that was given up, if it is alive still. Forgets it otherwise."""
     parts = files.read_text(_path(host)).split()
-    if len(parts) < 2 or not parts[0].isdigit():
+    if len(parts) != _WORDS or not parts[0].isdigit():
         return None
-    if _start_ticks(int(parts[0])) != parts[1]:
+    process_id, began, check, boot = parts
+    if boot != _real_boot() or _start_ticks(int(process_id)) != began:
         files.remove(_path(host))
         return None
-    return HungProbe(int(parts[0]), parts[2] if len(parts) > 2 else "an unknown check")
+    return HungProbe(int(process_id), check)
+
+
+def _real_boot() -> str:
+    """Of the kernel that the process runs on, whatever node is looked at: a process of another
+    boot is another one, even with the same number and start."""
+    return boot_of(Host()) or "?"
 
 
 def _start_ticks(process_id: int) -> str:

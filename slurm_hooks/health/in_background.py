@@ -5,7 +5,7 @@ from __future__ import annotations
 from slurm_hooks.health.consequences import drain, log, log_findings
 from slurm_hooks.health.drains import forget_drain, read_drain
 from slurm_hooks.health.host import Host
-from slurm_hooks.health.identity import read_identity
+from slurm_hooks.health.identity import Identity
 from slurm_hooks.health.model import Context, Verdict
 from slurm_hooks.health.policy import HealthPolicy
 from slurm_hooks.health.policy_file import policy_or_defaults
@@ -29,16 +29,13 @@ def in_background(host: Host) -> int:
         drain(host, policy, report, finding, None)
         return 1
     if not report.verdict.fails_job:
-        _ask_for_return(host, policy)
+        _ask_for_return(host, policy, report.identity)
     return 0
 
 
-def _ask_for_return(host: Host, policy: HealthPolicy) -> None:
+def _ask_for_return(host: Host, policy: HealthPolicy, identity: Identity) -> None:
     drained = read_drain(host)
-    if drained is None:
-        return
-    identity = read_identity(host)
-    if not drained.may_be_over(identity.boot):
+    if drained is None or not drained.may_be_over(identity.boot):
         return
     passed = HealthReason(
         Verdict.OK,
@@ -49,9 +46,11 @@ def _ask_for_return(host: Host, policy: HealthPolicy) -> None:
         context=Context.BACKGROUND,
     )
     try:
-        SlurmController(host, policy.deadlines.report).ask_for_return(format_reason(passed))
+        controller = SlurmController(host, policy.deadlines.report)
+        has_asked = controller.ask_for_return(format_reason(passed))
     except NotTold as error:
         log(host, Context.BACKGROUND, "WARNING", "not asked to be let back", why=error)
         return
     forget_drain(host)
-    log(host, Context.BACKGROUND, "WARNING", "asked to be let back after a reboot")
+    if has_asked:
+        log(host, Context.BACKGROUND, "WARNING", "asked to be let back", was=drained.verdict)

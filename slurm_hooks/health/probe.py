@@ -49,7 +49,7 @@ def findings_of(check: Check, evidence: Evidence) -> list[Finding]:
     try:
         found.extend(check.run(evidence))
     except DriverError as error:
-        found.append(finding_of(check.name, error))
+        found.append(finding_of(check.name, error, of_job=evidence.has_job_gpus))
     except Exception as error:
         detail = f"check failed by itself: {type(error).__name__}: {error}"
         found.append(Finding(check.name, Verdict.UNKNOWN, detail))

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from slurm_hooks.health.identity import Identity
 from slurm_hooks.health.model import Context, Finding, Verdict, gravest
 from slurm_hooks.health.policy import HealthPolicy
 
+PROBE_HANG = "probe_hang"
+"""The check that a run is itself: whether all others answer in time."""
 
-@dataclass(frozen=True, slots=True)
-class Report:
+
+class Report(NamedTuple):
     """All findings of a run, in the order of the checks, which is that of their authority.
 
     `acting` are the findings that count: those of checks that are only observed do not.
     `hung_check` is the check that did not answer in time, empty if all did. `counters` are what
-    the run leaves as a baseline. `gpus_present` is how many GPUs the node should have.
+    the run leaves as a baseline. `gpus_present` is how many GPUs the node should have, `identity`
+    which VM and which boot of it was looked at.
     """
 
     context: Context
     findings: tuple[Finding, ...]
     acting: tuple[Finding, ...]
     seconds: float
-    hung_check: str = ""
-    counters: dict[str, float] = field(default_factory=dict)
-    gpus_present: int | None = None
+    hung_check: str
+    counters: dict[str, float]
+    gpus_present: int | None
+    identity: Identity
 
     @property
     def verdict(self) -> Verdict:
@@ -37,19 +42,16 @@ class Report:
         return next((finding for finding in self.acting if finding.verdict is verdict), None)
 
 
-def report_of(
-    context: Context,
-    findings: tuple[Finding, ...],
-    policy: HealthPolicy,
-    seconds: float,
-    hung_check: str = "",
-    counters: dict[str, float] | None = None,
-    gpus_present: int | None = None,
-) -> Report:
-    """A report under a policy: in observe mode nothing counts."""
-    acting = tuple(
+def acting_of(
+    findings: tuple[Finding, ...], policy: HealthPolicy, hung_check: str
+) -> tuple[Finding, ...]:
+    """The findings that count under a policy: in observe mode none, else those of checks that are
+    not just observed. A hang counts if the check that hangs does."""
+    if policy.observe:
+        return ()
+    return tuple(
         finding
         for finding in findings
-        if not policy.observe and finding.check not in policy.observed_checks
+        if (hung_check if finding.check == PROBE_HANG else finding.check)
+        not in policy.observed_checks
     )
-    return Report(context, findings, acting, seconds, hung_check, counters or {}, gpus_present)

@@ -27,12 +27,12 @@ from slurm_hooks.health.model import Context, Finding, JobOnNode, Verdict
 from slurm_hooks.health.policy import ExpectedHardware, HealthPolicy
 from slurm_hooks.health.probe_name import take_probe_name
 from slurm_hooks.health.registry import checks_of
-from slurm_hooks.health.report import Report, report_of
+from slurm_hooks.health.report import PROBE_HANG, Report, acting_of
 
-PROBE_HANG = "probe_hang"
 _CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL})
 _READ_BYTES = 65_536
 _REAP_SECONDS = 0.2
+_MOST_DESCRIPTORS = 65_536
 
 
 @dataclass(slots=True)
@@ -64,8 +64,11 @@ def run_health(
     policy: HealthPolicy,
     job: JobOnNode | None = None,
     only: Sequence[str] = (),
+    *,
+    may_act: bool = True,
 ) -> Report:
-    """Run all checks of a context, or those named `only`, and say what came of them.
+    """Run all checks of a context, or those named `only`, and say what came of them. Without
+    `may_act` nothing is mended, ended or noted on the way.
 
     Never raises and never lasts longer than the context's deadline and a moment.
     """
@@ -77,21 +80,24 @@ def run_health(
     ]
     hung = hung_probe.still_hanging(host)
     if hung is not None:
-        finding = Finding(
-            PROBE_HANG, Verdict.REBOOT, f"an earlier probe still hangs in {hung.check}"
-        )
-        told = _Told(findings=[finding])
+        told = _Told(check=hung.check)
+        told.findings.append(_hang(f"an earlier probe still hangs in {hung.check}", job))
     else:
         evidence = _evidence(context, host, policy, expected, job)
-        told = _probe(checks, evidence, host, deadline_of(context, policy) + began)
-    return report_of(
+        evidence.deadline = began + deadline_of(context, policy)
+        evidence.may_act = may_act
+        told = _probe(checks, evidence, evidence.deadline)
+    findings = tuple(told.findings)
+    hung_check = "" if told.is_over else told.check
+    return Report(
         context,
-        tuple(told.findings),
-        policy,
+        findings,
+        acting_of(findings, policy, hung_check),
         time.monotonic() - began,
-        hung_check=told.check if not told.is_over and hung is None else "",
-        counters=told.counters,
-        gpus_present=expected.gpus,
+        hung_check,
+        told.counters,
+        expected.gpus,
+        identity,
     )
 
 
@@ -129,7 +135,7 @@ def _evidence(
     )
 
 
-def _probe(checks: Sequence[Check], evidence: Evidence, host: Host, deadline: float) -> _Told:
+def _probe(checks: Sequence[Check], evidence: Evidence, deadline: float) -> _Told:
     reader, writer = os.pipe2(os.O_CLOEXEC)
     child = os.fork()
     if child == 0:
@@ -141,9 +147,10 @@ def _probe(checks: Sequence[Check], evidence: Evidence, host: Host, deadline: fl
     finally:
         os.close(reader)
     if told.is_over:
-        os.waitpid(child, 0)
+        # Its end closes the devices, which can hang as any other call: no waiting without limit.
+        _status_of(child, _REAP_SECONDS)
     elif time.monotonic() >= deadline:
-        _give_up(child, told, host)
+        _give_up(child, told, evidence)
     else:
         told.findings.append(_end_of_child(child, told.check))
     return told
@@ -157,17 +164,20 @@ def _be_probe(checks: Sequence[Check], evidence: Evidence, writer: int) -> None:
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)
+        # Whoever waits for the end of an inherited pipe must not wait for a probe that hangs.
+        os.closerange(3, writer)
+        os.closerange(writer + 1, _MOST_DESCRIPTORS)
         probe.run_checks(checks, evidence, writer)
     finally:
         os._exit(0)
 
 
 def _listen(reader: int, told: _Told, deadline: float) -> None:
-    """Take in what the child tells until it has ended or the deadline has come."""
+    """Take in what the child tells until it has told all or the deadline has come."""
     frames = probe.Frames()
     poll = select.poll()
     poll.register(reader, select.POLLIN)
-    while (left := deadline - time.monotonic()) > 0:
+    while not told.is_over and (left := deadline - time.monotonic()) > 0:
         if not poll.poll(left * 1000):
             continue
         data = os.read(reader, _READ_BYTES)
@@ -177,15 +187,21 @@ def _listen(reader: int, told: _Told, deadline: float) -> None:
             told.take(frame)
 
 
-def _give_up(child: int, told: _Told, host: Host) -> None:
+def _give_up(child: int, told: _Told, evidence: Evidence) -> None:
     """Leave the child behind. It is not waited for: in the kernel it may never end."""
     try:
         os.killpg(child, signal.SIGKILL)
     except OSError:
         os.kill(child, signal.SIGKILL)
-    hung_probe.remember(host, child, told.check)
+    hung_probe.remember(evidence.host, child, told.check)
     detail = f"{told.check or 'the probe'} did not answer in time"
-    told.findings.append(Finding(PROBE_HANG, Verdict.REBOOT, detail))
+    told.findings.append(_hang(detail, evidence.job))
+
+
+def _hang(detail: str, job: JobOnNode | None) -> Finding:
+    """A driver that hangs hits every job that has GPUs."""
+    has_gpus = job is not None and bool(job.gpus)
+    return Finding(PROBE_HANG, Verdict.REBOOT, detail, of_job=has_gpus)
 
 
 def _end_of_child(child: int, check: str) -> Finding:
@@ -199,10 +215,13 @@ def _end_of_child(child: int, check: str) -> Finding:
 
 
 def _status_of(child: int, seconds: float) -> int | None:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
-            return status
-        time.sleep(0.005)
-    return None
+    """How a child ended; None if it has not within these seconds."""
+    descriptor = os.pidfd_open(child)
+    try:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.poll(seconds * 1000)
+    finally:
+        os.close(descriptor)
+    ended, status = os.waitpid(child, os.WNOHANG)
+    return status if ended else None

@@ -40,8 +40,8 @@ class SlurmController:
         self._host = host
         self._deadline = time.monotonic() + seconds
 
-    def drain(self, reason: str) -> None:
-        """Drain this node with a reason, in one call. Raises NotTold.
+    def drain(self, reason: str) -> bool:
+        """Drain this node with a reason, in one call; whether that was new. Raises NotTold.
 
         A node that somebody else took out of service keeps the reason it has, and so does one that
         we drained for something as grave on this same boot.
@@ -49,17 +49,20 @@ class SlurmController:
         state, present = self._state_and_reason()
         self._require_ours_or_none(state, present)
         if "DRAIN" in state and _is_as_grave(present, reason):
-            return
+            return False
         self._update(f"nodename={self._name()}", "state=drain", f"reason={reason}")
+        return True
 
-    def ask_for_return(self, reason: str) -> None:
+    def ask_for_return(self, reason: str) -> bool:
         """Say in the reason of this drained node that it is well again. Raises NotTold.
 
-        Only where the present reason is a health run's own.
+        Only where the present reason is a health run's own; whether that was so.
         """
         state, present = self._state_and_reason()
-        if "DRAIN" in state and parse_reason(present) is not None:
-            self._update(f"nodename={self._name()}", f"reason={reason}")
+        if "DRAIN" not in state or parse_reason(present) is None:
+            return False
+        self._update(f"nodename={self._name()}", f"reason={reason}")
+        return True
 
     def reason(self) -> str:
         """The reason that this node has now, empty for none. Raises NotTold."""

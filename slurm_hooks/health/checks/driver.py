@@ -31,9 +31,11 @@ class DriverCheck:
             return
         if error.fault is DriverFault.LIB_RM_VERSION_MISMATCH:
             detail = "the driver was changed and not loaded again"
-            yield Finding(self.name, Verdict.REBOOT, f"{detail}: {error}")
+            yield Finding(
+                self.name, Verdict.REBOOT, f"{detail}: {error}", of_job=evidence.has_job_gpus
+            )
         else:
-            yield finding_of(self.name, error)
+            yield finding_of(self.name, error, of_job=evidence.has_job_gpus)
 
 
 class GpuLostCheck:

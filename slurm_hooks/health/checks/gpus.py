@@ -22,10 +22,12 @@ def each_gpu(
         try:
             yield from look(gpu)
         except DriverError as error:
-            yield finding_of(check, error, gpu.minor)
+            yield finding_of(check, error, gpu.minor, of_job=evidence.is_of_job(gpu))
 
 
-def finding_of(check: str, error: DriverError, gpu: int | None = None) -> Finding:
+def finding_of(
+    check: str, error: DriverError, gpu: int | None = None, *, of_job: bool = False
+) -> Finding:
     """The finding that a failed driver call is: the device's failure, not a mere warning."""
     verdict = _VERDICTS.get(error.fault, Verdict.REBOOT)
-    return Finding(check, verdict, str(error), gpu=gpu)
+    return Finding(check, verdict, str(error), gpu=gpu, of_job=of_job)

@@ -56,6 +56,7 @@ ResumeRate=0
 SuspendRate=0
 ResumeProgram={directory}/nothing
 SuspendProgram={directory}/nothing
+RebootProgram={directory}/nothing
 PartitionName=cpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
@@ -69,6 +70,7 @@ class PrivateSlurm:
         self.node_names = [f"demo-cpu-{index}" for index in range(node_count)]
         self._environment = {"SLURM_CONF": str(self.conf), "PATH": DAEMONS_PATH}
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._slurmds: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
         """Start slurmctld and wait until it answers."""
@@ -82,7 +84,14 @@ class PrivateSlurm:
 
     def start_slurmd(self, node: str) -> None:
         """Start the slurmd of one node; with -b its boot time is now."""
-        self._start("slurmd", "-D", "-b", "-N", node)
+        self._slurmds[node] = self._start("slurmd", "-D", "-b", "-N", node)
+
+    def restart_slurmd(self, node: str) -> None:
+        """What a reboot does to the slurmd of a node."""
+        daemon = self._slurmds[node]
+        daemon.terminate()
+        daemon.wait(STOP_SECONDS)
+        self.start_slurmd(node)
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run one of Slurm's commands on this cluster, in the local time zone of Tokyo."""
@@ -136,7 +145,7 @@ class PrivateSlurm:
     def _answers(self) -> bool:
         return self.command("scontrol", "ping").returncode == 0
 
-    def _start(self, *command: str) -> None:
+    def _start(self, *command: str) -> subprocess.Popen[bytes]:
         with (self.directory / "daemons.out").open("ab") as output:
             self._processes.append(
                 subprocess.Popen(
@@ -148,6 +157,7 @@ class PrivateSlurm:
                     stderr=output,
                 )
             )
+        return self._processes[-1]
 
     def _write_conf(self) -> None:
         controller_port, *node_ports = free_ports(1 + len(self.node_names))

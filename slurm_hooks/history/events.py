@@ -170,7 +170,7 @@ def _recorded(row: tuple[object, ...]) -> Recorded:
     number, key, time_utc, kind, pool, node, message, instance_id, check, verdict, job_id = row
     event = Event(
         time_utc=datetime.fromisoformat(str(time_utc)),
-        kind=EventKind(kind),
+        kind=EventKind(str(kind)),
         pool=str(pool),
         key=str(key),
         node=str(node),

@@ -67,6 +67,13 @@ class SlurmClient(Protocol):
     ) -> None:
         """Set state, reason or both on all the named nodes. Raises SlurmError."""
 
+    def reboot_nodes(self, names: Sequence[str], reason: str) -> None:
+        """Have the nodes rebooted as soon as no job runs there, and serve again after it.
+
+        They are drained with the reason until then; slurmctld appends what became of the reboot.
+        Asked again while a reboot is under way, it is of no effect. Raises SlurmError.
+        """
+
     def set_admin_comment(self, job_id: int, text: str, part: str = "") -> None:
         """Write the job's admin comment; an empty text clears it. Raises SlurmError.
 

@@ -53,6 +53,7 @@ class _NodeJson(BaseModel):
     state_flags: list[str] = []
     partitions: list[str] = []
     reason: _Text = ""
+    reason_changed_at: _Number = None
     address: _Text = ""
     hostname: _Text = ""
     comment: _Text = ""
@@ -156,6 +157,7 @@ def _node(raw: object) -> Node:
         state=node_state_from_words([*node.state, *node.state_flags]),
         partitions=tuple(node.partitions),
         reason=node.reason,
+        reason_time_utc=_time(node.reason_changed_at),
         address=node.address,
         hostname=node.hostname,
         comment=node.comment,

@@ -71,6 +71,7 @@ class Node:
     state: NodeState
     partitions: tuple[str, ...] = ()
     reason: str = ""
+    reason_time_utc: datetime | None = None
     address: str = ""
     hostname: str = ""
     comment: str = ""

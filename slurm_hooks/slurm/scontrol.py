@@ -147,6 +147,17 @@ class ScontrolClient:
         for nodename in _node_arguments(names):
             self._commands.write("scontrol", "update", nodename, *settings)
 
+    def reboot_nodes(self, names: Sequence[str], reason: str) -> None:
+        """Have the nodes rebooted as soon as no job runs there, and serve again after it.
+
+        slurmctld refuses it without a RebootProgram. Raises SlurmError.
+        """
+        _check_names(names)
+        for nodename in _node_arguments(names):
+            nodes = nodename.removeprefix("nodename=")
+            options = ("asap", "nextstate=resume", f"reason={_one_line(reason)}")
+            self._commands.write("scontrol", "reboot", *options, nodes)
+
     def set_admin_comment(self, job_id: int, text: str, part: str = "") -> None:
         """Write the job's admin comment; an empty text clears it. Raises SlurmError.
 

@@ -8,6 +8,7 @@ Source: the same as text_fields.
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 from slurm_hooks.slurm.hostlist import expand
 from slurm_hooks.slurm.model import Job, Node, Partition, Reservation, part_of
@@ -102,6 +103,7 @@ def _node(record: str) -> Node:
         state=node_state_from_text(word_of(fields["State"])),
         partitions=_split_commas(fields.get("Partitions", "")),
         reason=text_of(_REASON_STAMP.sub("", fields.get("Reason", ""))),
+        reason_time_utc=_reason_time(fields.get("Reason", "")),
         address=word_of(fields.get("NodeAddr", "")),
         hostname=word_of(fields.get("NodeHostName", "")),
         comment=text_of(fields.get("Comment", "")),
@@ -109,6 +111,12 @@ def _node(record: str) -> Node:
         instance_id=word_of(fields.get("InstanceId", "")),
         boot_time_utc=time_of(fields.get("BootTime", "")),
     )
+
+
+def _reason_time(text: str) -> datetime | None:
+    """When the reason was given: Slurm stamps each with user and time."""
+    stamp = _REASON_STAMP.search(text)
+    return time_of(stamp[0].strip(" []").rpartition("@")[2]) if stamp else None
 
 
 def _job(record: str) -> Job:

@@ -314,3 +314,48 @@ def test_no_controller_is_unavailable(cluster: PrivateSlurm, tmp_path: Path) -> 
     with pytest.raises(SlurmUnavailable):
         client.update_nodes([cluster.node_names[3]], NodeUpdate.DOWN, "x")
     assert client.responding_controller() is None
+
+
+ILL = "slurm-hooks: REBOOT gpu_lost gpu 3 inst=71 boot=0123abcd ctx=prolog job=7 restarts=0"
+
+
+def is_rebooting(client: ScontrolClient, name: str) -> bool:
+    return node(client, name).state.has(NodeFlag.REBOOT_ISSUED)
+
+
+def test_node_of_ours_is_rebooted_once_it_is_free_and_serves_again(
+    client: ScontrolClient, cluster: PrivateSlurm
+) -> None:
+    name = cluster.node_names[3]
+    wait_for_registration(client, cluster, name)
+    client.update_nodes([name], NodeUpdate.DRAIN, ILL)
+    drained = node(client, name)
+    assert drained.reason == ILL
+    assert drained.reason_time_utc is not None
+    assert abs(drained.reason_time_utc - datetime.now(UTC)) < timedelta(minutes=1)
+
+    client.reboot_nodes([name], ILL)
+    wait_until("the reboot is issued", lambda: is_rebooting(client, name), 20)
+    assert node(client, name).reason == f"{ILL} : reboot issued"
+    client.reboot_nodes([name], ILL)
+
+    awake_since = datetime.now(UTC)
+    wait_until("a later second", lambda: datetime.now(UTC) - awake_since > timedelta(seconds=2), 10)
+    cluster.restart_slurmd(name)
+    wait_until("it is back", lambda: not is_rebooting(client, name), 30)
+    back = node(client, name)
+    assert (back.state.base, back.reason) == (BaseState.IDLE, "")
+    assert not back.state.has(NodeFlag.DRAIN)
+
+
+def test_power_down_ends_a_reboot_that_does_not_come_back(
+    client: ScontrolClient, cluster: PrivateSlurm
+) -> None:
+    name = cluster.node_names[3]
+    wait_for_registration(client, cluster, name)
+    client.update_nodes([name], NodeUpdate.DRAIN, ILL)
+    client.reboot_nodes([name], ILL)
+    wait_until("the reboot is issued", lambda: is_rebooting(client, name), 20)
+    client.update_nodes([name], NodeUpdate.POWER_DOWN)
+    wait_for_flag(client, name, NodeFlag.POWERED_DOWN)
+    assert not node(client, name).state.has(NodeFlag.DRAIN, NodeFlag.REBOOT_ISSUED)

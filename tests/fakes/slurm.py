@@ -107,6 +107,14 @@ class FakeSlurm(SlurmMachine):
                 self._request(name, update)
             self._set_reason(name, update, reason)
 
+    def reboot_nodes(self, names: Sequence[str], reason: str) -> None:
+        """The nodes are drained, and wait for the reboot until they are free."""
+        self._log(Call("reboot_nodes", tuple(names), reason=reason))
+        missing = [name for name in names if name not in self.nodes]
+        if missing:
+            raise SlurmRefused(f"Invalid node name specified: {missing}")
+        self.request_reboot(names, reason)
+
     def set_admin_comment(self, job_id: int, text: str, part: str = "") -> None:
         """Write the comment; unknown jobs, and parts that they do not have, are refused."""
         self._log(Call("set_admin_comment", job_id=job_id, text=text))
@@ -181,6 +189,7 @@ class FakeSlurm(SlurmMachine):
     def _power_down(self, name: str) -> None:
         if self._has(name, NodeFlag.POWERING_DOWN):
             return
+        self.cancel_reboot([name])
         remove = self._cleared_by_power_down()
         if self.nodes[name].state.base is BaseState.DOWN:
             remove.add(NodeFlag.POWERING_UP)
@@ -247,9 +256,9 @@ class FakeSlurm(SlurmMachine):
         back = (NodeUpdate.IDLE, NodeUpdate.RESUME, NodeUpdate.UNDRAIN, None)
         drops = update in back and self._reactions.healthy_node_drops_reason
         if drops and not is_out:
-            self.nodes[name] = replace(node, reason="")
+            self._set_reason_text(name, "")
         elif reason is not None:
-            self.nodes[name] = replace(node, reason=reason)
+            self._set_reason_text(name, reason)
 
     def _log(self, call: Call) -> None:
         self.calls.append(call)

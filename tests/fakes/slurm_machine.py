@@ -204,6 +204,65 @@ class SlurmMachine:
             self.nodes[name] = replace(self.nodes[name], reason=text)
         self._program("ResumeFailProgram", names)
 
+    def request_reboot(self, names: Sequence[str], reason: str) -> None:
+        """`scontrol reboot asap nextstate=resume` (22.05.8, measured)."""
+        for name in names:
+            if not self._has(name, NodeFlag.REBOOT_ISSUED):
+                self._set(name, add={NodeFlag.DRAIN, NodeFlag.REBOOT_REQUESTED})
+                self._set_reason_text(name, reason)
+
+    def issue_reboots(self) -> list[str]:
+        """slurmd of each free node that is to be rebooted has been told so; which ones."""
+        names = [
+            name
+            for name, node in self.nodes.items()
+            if node.state.has(NodeFlag.REBOOT_REQUESTED)
+            and node.state.base is BaseState.IDLE
+            and not node.state.has(NodeFlag.COMPLETING)
+        ]
+        for name in names:
+            self._set(
+                name,
+                base=BaseState.DOWN,
+                add={NodeFlag.REBOOT_ISSUED, NodeFlag.NOT_RESPONDING},
+                remove={NodeFlag.REBOOT_REQUESTED},
+            )
+            self._set_reason_text(name, f"{self.nodes[name].reason} : reboot issued")
+        return names
+
+    def come_back(self, names: Sequence[str]) -> None:
+        """Their slurmd has registered after the reboot: drain and reason are over."""
+        for name in names:
+            self._set(
+                name,
+                base=BaseState.IDLE,
+                remove={NodeFlag.DRAIN, NodeFlag.REBOOT_ISSUED, NodeFlag.NOT_RESPONDING},
+            )
+            self._set_reason_text(name, "")
+            self.nodes[name] = replace(self.nodes[name], boot_time_utc=self.now_utc)
+
+    def reboot_timeout(self, names: Sequence[str]) -> None:
+        """ResumeTimeout is over for nodes that were rebooted (22.05.8, measured)."""
+        for name in names:
+            self._set(
+                name,
+                base=BaseState.DOWN,
+                add={NodeFlag.NOT_RESPONDING},
+                remove={NodeFlag.DRAIN, NodeFlag.REBOOT_ISSUED},
+            )
+            self._set_reason_text(name, f"{self.nodes[name].reason} : reboot timed out")
+
+    def cancel_reboot(self, names: Sequence[str]) -> None:
+        """What POWER_DOWN does to a node that reboots: it is as if never asked for."""
+        for name in names:
+            if self._has(name, NodeFlag.REBOOT_ISSUED, NodeFlag.REBOOT_REQUESTED):
+                self._set(
+                    name,
+                    base=BaseState.IDLE,
+                    remove={NodeFlag.REBOOT_ISSUED, NodeFlag.REBOOT_REQUESTED},
+                )
+                self._set_reason_text(name, "")
+
     def cancel(self, job_id: int) -> None:
         """The user cancels the job; its nodes become free and keep their power flags."""
         self._end(job_id, JobState.CANCELLED)
@@ -235,6 +294,11 @@ class SlurmMachine:
             node.state, base=base or node.state.base, flags=(node.state.flags - remove) | add
         )
         self.nodes[name] = replace(node, state=state)
+
+    def _set_reason_text(self, name: str, reason: str) -> None:
+        self.nodes[name] = replace(
+            self.nodes[name], reason=reason, reason_time_utc=self.now_utc if reason else None
+        )
 
     def _may_power_down(self, name: str) -> bool:
         state = self.nodes[name].state

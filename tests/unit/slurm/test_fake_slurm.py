@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slurm_hooks.slurm.client import NodeUpdate, SlurmClient, SlurmRefused, SlurmUnavailable
-from slurm_hooks.slurm.model import BaseState, JobState, NodeFlag
+from slurm_hooks.slurm.model import BaseState, JobState, NodeFlag, NodeState
 from tests.fakes.slurm import SLURM_24_11, SLURM_26_05, Call, FakeSlurm
 from tests.fakes.slurm_machine import ProgramCall
 
@@ -169,6 +169,47 @@ def test_snapshot_does_not_change_with_the_cluster(slurm: FakeSlurm) -> None:
     assert job_id not in snapshot.jobs
     slurm.set_admin_comment(job_id, "waiting")
     assert slurm.jobs[job_id].admin_comment == "waiting"
+
+
+@pytest.fixture
+def rebooting(slurm: FakeSlurm) -> FakeSlurm:
+    slurm.set_state("c-0", BaseState.IDLE, NodeFlag.CLOUD)
+    slurm.reboot_nodes(["c-0"], "why")
+    assert slurm.nodes["c-0"].state.has(NodeFlag.DRAIN)
+    assert slurm.issue_reboots() == ["c-0"]
+    assert slurm.nodes["c-0"].reason == "why : reboot issued"
+    return slurm
+
+
+def test_node_serves_again_after_its_reboot(rebooting: FakeSlurm) -> None:
+    rebooting.reboot_nodes(["c-0"], "why")
+    rebooting.come_back(["c-0"])
+    assert rebooting.nodes["c-0"].state == NodeState(BaseState.IDLE, frozenset({NodeFlag.CLOUD}))
+    assert rebooting.nodes["c-0"].reason == ""
+
+
+def test_node_that_does_not_come_back_is_down_and_undrained(rebooting: FakeSlurm) -> None:
+    rebooting.reboot_timeout(["c-0"])
+    assert rebooting.nodes["c-0"].state.base is BaseState.DOWN
+    assert not rebooting.nodes["c-0"].state.has(NodeFlag.DRAIN)
+    assert rebooting.nodes["c-0"].reason == "why : reboot issued : reboot timed out"
+
+
+def test_power_down_ends_a_reboot_and_its_reason(rebooting: FakeSlurm) -> None:
+    rebooting.update_nodes(["c-0"], NodeUpdate.POWER_DOWN)
+    assert rebooting.nodes["c-0"].reason == ""
+    rebooting.pass_power_thread()
+    assert rebooting.nodes["c-0"].state.has(NodeFlag.POWERING_DOWN)
+    assert not rebooting.nodes["c-0"].state.has(NodeFlag.DRAIN, NodeFlag.REBOOT_ISSUED)
+
+
+def test_reboot_waits_for_the_job_of_its_node(slurm: FakeSlurm) -> None:
+    slurm.set_state("c-0", BaseState.IDLE, NodeFlag.CLOUD)
+    job_id = slurm.submit(["c-0"])
+    slurm.reboot_nodes(["c-0"], "why")
+    assert slurm.issue_reboots() == []
+    slurm.complete(job_id)
+    assert slurm.issue_reboots() == ["c-0"]
 
 
 def test_node_comment_is_kept_until_it_is_cleared(slurm: FakeSlurm) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -107,6 +108,16 @@ def test_one_bad_record_costs_no_other() -> None:
     parsed = nodes_from_json(text)
     assert list(parsed.records) == ["c-2"]
     assert len(parsed.unreadable) == 4
+
+
+def test_reason_of_a_node_has_the_time_at_which_it_was_given() -> None:
+    given, none = (
+        {"name": f"c-{index}", "state": ["IDLE"], "reason": "x", "reason_changed_at": number(at)}
+        for index, at in enumerate((1767251289, 0))
+    )
+    nodes = nodes_from_json(answer("nodes", given, none)).records
+    assert nodes["c-0"].reason_time_utc == datetime(2026, 1, 1, 7, 8, 9, tzinfo=UTC)
+    assert nodes["c-1"].reason_time_utc is None
 
 
 def test_job_whose_nodes_cannot_be_read_is_unreadable_not_without_nodes() -> None:

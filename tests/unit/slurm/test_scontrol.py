@@ -263,6 +263,23 @@ def test_node_comment_is_one_argument_of_one_line_for_a_checked_name() -> None:
         client(runner).set_node_comment("c-0 state=DOWN", "x")
 
 
+def test_reboot_is_one_command_for_checked_names() -> None:
+    runner = slurm_22_05()
+    runner.answers["scontrol reboot"] = ok()
+    client(runner).reboot_nodes(["c-0", "c-1"], "slurm-hooks: REBOOT\ngpu_lost")
+    assert runner.ran[0].arguments == (
+        "scontrol",
+        "reboot",
+        "asap",
+        "nextstate=resume",
+        "reason=slurm-hooks: REBOOT gpu_lost",
+        "c-[0-1]",
+    )
+    for odd in ("ALL nodes", "--help", ""):
+        with pytest.raises(SlurmRefused):
+            client(runner).reboot_nodes([odd], "x")
+
+
 @pytest.mark.parametrize("part", ["_3", "+0", ""])
 def test_one_task_or_component_is_addressed_alone(part: str) -> None:
     runner = slurm_22_05()

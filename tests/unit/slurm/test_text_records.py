@@ -67,6 +67,17 @@ def test_published_reasons_are_read_without_user_and_time() -> None:
     assert {name: nodes[name].reason for name in REASONS} == REASONS
 
 
+def test_reason_has_the_time_at_which_it_was_given() -> None:
+    record = "NodeName=c-0 State=IDLE+DRAIN Partitions=p Reason=a [b@c] [u@2026-01-01T07:08:09]"
+    node = nodes_from_text(record).records["c-0"]
+    assert (node.reason, node.reason_time_utc) == (
+        "a [b@c]",
+        datetime(2026, 1, 1, 7, 8, 9, tzinfo=UTC),
+    )
+    unstamped = nodes_from_text("NodeName=c-0 State=IDLE Reason=x").records["c-0"]
+    assert unstamped.reason_time_utc is None
+
+
 def test_published_comment_extra_and_instance_are_read() -> None:
     nodes = nodes_from_text("\n".join(published_records())).records
     assert nodes["a3-12"].comment == '{"ticket": 4711, "gpu": [3], "note": "ECC = high"}'

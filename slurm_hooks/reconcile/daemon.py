@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +28,7 @@ from slurm_hooks.reconcile.bell import Bell
 from slurm_hooks.reconcile.by_hand import propose
 from slurm_hooks.reconcile.locks import (
     Locked,
+    TurnNeverCame,
     daemon_is_there,
     daemon_runner,
     next_runner,
@@ -147,6 +149,12 @@ def _reloaded(controller: assembly.Controller) -> assembly.Controller:
     return fresh
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"slurm-hooksd {metadata.version('slurm-hooks')}")
+        raise typer.Exit
+
+
 @app.command()
 def command(
     once: Annotated[bool, typer.Option("--once", help="Run a single pass and end.")] = False,
@@ -172,6 +180,9 @@ def command(
     ] = "",
     foreground: Annotated[
         bool, typer.Option("--foreground", help="Log to stderr instead of the log file.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Version.")
     ] = False,
 ) -> None:
     """Keep Compute Engine in step with what Slurm wants.
@@ -214,6 +225,8 @@ def _one_shot(settings_file: str, spool_directory: Path) -> None:
                 ONE_SHOT_LIMIT_SECONDS,
             )
             log_event(LOG, logging.INFO, "one-shot pass ended", settled=settled)
+    except TurnNeverCame as error:
+        log_event(LOG, logging.WARNING, "one-shot pass not run, another process holds", lock=error)
     except Locked:
         log_event(LOG, logging.DEBUG, "another one-shot pass will see to it")
     except Stopped:

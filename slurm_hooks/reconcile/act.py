@@ -36,6 +36,7 @@ from slurm_hooks.reconcile.actions import (
     KeepConsole,
     KeepPoolRecord,
     Plan,
+    ReasonCode,
     TellJob,
     UpdateNode,
     WarnJob,
@@ -82,9 +83,10 @@ class Actor:
 
         Compute Engine comes first: VMs are asked for before people are told, and a request must
         be given up before its nodes look free to Slurm. Jobs are told before their nodes change,
-        since a job that has ended takes no comment, and records of pools are kept before them: a
-        comment costs a node that is in service its reason. Reservations come last: until then
-        they guard nodes whose VMs ended.
+        since a job that has ended takes no comment. A pool's nodes are drained before its record
+        says that it is held, which would else be a hold of no nodes if we died in between; its
+        other nodes change after it, since a comment costs a node in service its reason.
+        Reservations come last: until then they guard nodes whose VMs ended.
         """
         due = in_turn(plan.actions, memory.in_vain)
         outcomes: list[Outcome] = []
@@ -120,9 +122,11 @@ class Actor:
             yield (self._tell(tell),)
         for warning in _of_type(due, WarnJob):
             yield (warn_job(self._slurm, warning),)
+        updates = list(_of_type(due, UpdateNode))
+        yield from self._update_nodes([u for u in updates if u.reason is ReasonCode.POOL_HELD])
         for record in _of_type(due, KeepPoolRecord):
             yield (keep_pool_record(self._slurm, record),)
-        yield from self._update_nodes(list(_of_type(due, UpdateNode)))
+        yield from self._update_nodes([u for u in updates if u.reason is not ReasonCode.POOL_HELD])
         yield tuple(clear_reasons(self._slurm, list(_of_type(due, ClearReason))))
         for action in due:
             if isinstance(action, CreateReservation | DeleteReservation):

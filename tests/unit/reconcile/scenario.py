@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from slurm_hooks.cluster.topology import Cluster
@@ -24,13 +24,17 @@ POWERED_DOWN_CLOUD = NodeState(BaseState.IDLE, frozenset({NodeFlag.CLOUD, NodeFl
 
 @dataclass
 class Scenario:
-    """The two fakes and the controller between them. `restart` forgets all it remembers."""
+    """The two fakes and the controller between them. `restart` forgets all it remembers.
+
+    `skew` is how far the controller's clock is ahead of those of both systems.
+    """
 
     spool: Path
     cluster: Cluster = CLUSTER
     slurm: FakeSlurm = field(default_factory=FakeSlurm)
     compute: FakeCompute = field(default_factory=FakeCompute)
     now: datetime = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+    skew: timedelta = timedelta(0)
 
     def __post_init__(self) -> None:
         names = self.cluster.node_names("a3u")
@@ -42,7 +46,7 @@ class Scenario:
         calls = CallsDirectory(self.spool, expand)
         consoles = ConsolesDirectory(self.spool / "consoles")
         self.passes = Passes(
-            self.cluster, self.slurm, self.compute, calls, consoles, lambda: self.now
+            self.cluster, self.slurm, self.compute, calls, consoles, lambda: self.now + self.skew
         )
 
     def run(self) -> Plan:
@@ -76,6 +80,7 @@ class Scenario:
             name
             for (_, name), vm in self.compute.state.instances.items()
             if vm.status is InstanceStatus.RUNNING
+            and name in self.slurm.nodes
             and self.slurm.nodes[name].state.has(NodeFlag.POWERING_UP)
         ]
         self.slurm.register(running)

@@ -33,6 +33,7 @@ from slurm_hooks.compute.model import (
     ScopeKind,
     Template,
     TemplateSpecification,
+    WorkloadPolicy,
     WorkloadPolicySpecification,
 )
 from slurm_hooks.compute.names import location, require_name
@@ -81,11 +82,16 @@ class GoogleComputeClient:
         return [group for group in found if is_ours(group, cluster)]
 
     def _all_groups(self) -> Iterator[Any]:
-        service, request = "InstanceGroupManagersClient", {"project": self._project}
+        for scoped_list in self._scoped_lists("InstanceGroupManagersClient"):
+            yield from scoped_list.instance_group_managers
+
+    def _scoped_lists(self, service: str) -> Iterator[Any]:
+        """What an aggregated list of the project has, place by place; complete or an error."""
+        request = {"project": self._project}
         for page in self._transport.pages(service, "aggregated_list", request):
             for scoped_list in page.items.values():
                 require_complete(scoped_list)
-                yield from scoped_list.instance_group_managers
+                yield scoped_list
 
     def _instances_of(self, cluster: str) -> list[Instance]:
         found = read_instances(self._transport, self._project, cluster)
@@ -110,6 +116,15 @@ class GoogleComputeClient:
             for message in page.items
         )
         return tuple(template for template in found if is_ours(template, cluster))
+
+    def read_workload_policies(self, cluster: str) -> tuple[WorkloadPolicy, ...]:
+        """See ComputeClient."""
+        found = (
+            resource_policies.workload_policy_from(message)
+            for scoped_list in self._scoped_lists(resource_policies.SERVICE)
+            for message in scoped_list.resource_policies
+        )
+        return tuple(policy for policy in found if policy and is_ours(policy, cluster))
 
     def get_group(self, reference: GroupReference) -> Group | None:
         """See ComputeClient."""
@@ -165,6 +180,11 @@ class GoogleComputeClient:
         fields = {"resource_policy_resource": body}
         service, scope = resource_policies.SERVICE, specification.scope
         return self._start(service, "insert", scope, fields, request_id)
+
+    def delete_workload_policy(self, scope: Scope, name: str, request_id: str) -> Operation:
+        """See ComputeClient."""
+        fields = {"resource_policy": require_name(name)}
+        return self._start(resource_policies.SERVICE, "delete", scope, fields, request_id)
 
     def insert_group(self, specification: GroupSpecification, request_id: str) -> Operation:
         """See ComputeClient."""

@@ -73,6 +73,7 @@ def group_from(message: Any) -> Group:
         target_size=message.target_size,
         description=message.description,
         creation_time_utc=time_utc(message.creation_timestamp),
+        workload_policy=short_name(message.resource_policies.workload_policy),
     )
 
 

@@ -60,6 +60,8 @@ class Group:
     target_size: int = 0
     description: str = ""
     creation_time_utc: datetime | None = None
+    workload_policy: str = ""
+    """The short name of its policy in its region; empty for none."""
 
 
 class RequestState(enum.StrEnum):
@@ -140,6 +142,16 @@ class Template:
 
     name: str
     labels: dict[str, str] = field(default_factory=dict)
+    creation_time_utc: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadPolicy:
+    """A resource policy of a region that places the VMs of groups."""
+
+    scope: Scope
+    name: str
+    description: str = ""
     creation_time_utc: datetime | None = None
 
 

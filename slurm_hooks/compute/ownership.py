@@ -1,9 +1,9 @@
 """The proof that a cloud object is ours: a mark in descriptions, labels on VMs.
 
 What is not marked, or is marked in a way that we do not understand in full, is not ours and is
-never touched. Groups and resize requests have no labels, so their mark is a compact JSON text
-in `description`; VMs get labels from their template. Label values may hold lowercase letters,
-digits, `_` and `-`, at most 63.
+never touched. Groups, resize requests and workload policies have no labels, so their mark is a
+compact JSON text in `description`; VMs get labels from their template. Label values may hold
+lowercase letters, digits, `_` and `-`, at most 63.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from slurm_hooks.compute.model import Group, Instance, ResizeRequest, Template
+from slurm_hooks.compute.model import (
+    Group,
+    Instance,
+    ResizeRequest,
+    Template,
+    WorkloadPolicy,
+)
 
 CLUSTER_LABEL = "slurm-hooks-cluster"
 POOL_LABEL = "slurm-hooks-pool"
@@ -27,7 +33,7 @@ _NODES_HASH_LENGTH = 16
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What is written on a group or a resize request, enough to go on after a restart.
+    """What is written on a group, a request or a workload policy, to go on after a restart.
 
     `generation` tells the template of a group from its earlier ones. `job_id` and `restarts` are
     those of the Slurm job that a request serves, None where no job asked. `nodes_hash` is
@@ -110,7 +116,9 @@ def instances_filter(cluster: str) -> str:
     return f"labels.{CLUSTER_LABEL}={labels_of(Mark(cluster, 'any'))[CLUSTER_LABEL]}"
 
 
-def is_ours(thing: Group | ResizeRequest | Instance | Template, cluster: str) -> bool:
+def is_ours(
+    thing: Group | ResizeRequest | Instance | Template | WorkloadPolicy, cluster: str
+) -> bool:
     """Whether a cloud object belongs to this cluster, proven by its mark or labels."""
     if isinstance(thing, Instance | Template):
         return thing.labels.get(CLUSTER_LABEL) == cluster

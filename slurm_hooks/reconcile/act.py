@@ -30,6 +30,7 @@ from slurm_hooks.reconcile.actions import (
     DeleteRequest,
     DeleteReservation,
     DeleteTemplate,
+    DeleteWorkloadPolicy,
     ForgetCall,
     InsertGroup,
     InsertRequest,
@@ -116,6 +117,8 @@ class Actor:
             yield (self._deletions.delete_group(group, memory),)
         for template in _of_type(due, DeleteTemplate):
             yield (self._deletions.delete_template(template, memory),)
+        for policy in _of_type(due, DeleteWorkloadPolicy):
+            yield (self._deletions.delete_workload_policy(policy, memory),)
 
     def _change_slurm(self, due: Sequence[Action]) -> Iterator[Outcomes]:
         for tell in _of_type(due, TellJob):

@@ -129,7 +129,7 @@ class DeleteGroup:
 
     @property
     def subject(self) -> str:
-        return f"delete group {self.group.scope}/{self.group.name}"
+        return f"{DELETE_GROUP} {self.group.scope}/{self.group.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +141,18 @@ class DeleteTemplate:
     @property
     def subject(self) -> str:
         return f"delete template {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteWorkloadPolicy:
+    """Delete a workload policy that neither a group nor a pool uses."""
+
+    scope: Scope
+    name: str
+
+    @property
+    def subject(self) -> str:
+        return f"delete workload policy {self.scope}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +330,7 @@ Action = (
     | DeleteInstance
     | DeleteGroup
     | DeleteTemplate
+    | DeleteWorkloadPolicy
     | UpdateNode
     | KeepPoolRecord
     | ClearReason
@@ -374,6 +387,7 @@ class Plan:
 
 
 INSERT_REQUEST = "insert request"
+DELETE_GROUP = "delete group"
 
 
 def told_as(action: Action) -> str:

@@ -58,7 +58,16 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
         return _undecided(snapshot)
     memory = _without_stale_failures(snapshot.memory, now)
     world = join(cluster, slurm, compute, snapshot.resume_calls, memory, now)
-    scene = Scene(cluster, slurm, compute, world, memory, now, snapshot.templates)
+    scene = Scene(
+        cluster,
+        slurm,
+        compute,
+        world,
+        memory,
+        now,
+        snapshot.templates,
+        snapshot.workload_policies,
+    )
     requests = plan_requests(scene)
     wanted: list[Action] = [
         *tell_jobs(scene, requests),

@@ -11,7 +11,13 @@ from datetime import datetime, timedelta
 from slurm_hooks.compute.classify import classify_operation
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
-from slurm_hooks.compute.model import ComputeSnapshot, Operation, Scope, Template
+from slurm_hooks.compute.model import (
+    ComputeSnapshot,
+    Operation,
+    Scope,
+    Template,
+    WorkloadPolicy,
+)
 from slurm_hooks.compute.retry import RETRIED
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.memory import LONGEST_OPERATION, Reading, overdue, settle
@@ -32,7 +38,8 @@ def observe(
     *,
     with_templates: bool = False,
 ) -> Snapshot:
-    """Read everything once; the instance templates only where asked, since they seldom change.
+    """Read everything once; the instance templates and the workload policies only where asked,
+    since they seldom change.
 
     The calls are read before Slurm: a call that comes later is about a state that this snapshot
     does not have yet, and the daemon is woken for it anyway.
@@ -45,6 +52,7 @@ def observe(
         resume_calls=open_calls,
         memory=memory,
         templates=_read_templates(compute, cluster_id) if with_templates else (),
+        workload_policies=_read_workload_policies(compute, cluster_id) if with_templates else (),
     )
 
 
@@ -114,4 +122,13 @@ def _read_templates(compute: ComputeClient, cluster_id: str) -> tuple[Template, 
         return compute.read_templates(cluster_id)
     except ComputeError as error:
         log_event(LOG, logging.WARNING, "instance templates not read", error=error)
+        return ()
+
+
+def _read_workload_policies(compute: ComputeClient, cluster_id: str) -> tuple[WorkloadPolicy, ...]:
+    """None where they cannot be read, as with templates."""
+    try:
+        return compute.read_workload_policies(cluster_id)
+    except ComputeError as error:
+        log_event(LOG, logging.WARNING, "workload policies not read", error=error)
         return ()

@@ -14,7 +14,7 @@ from slurm_hooks.history import metrics
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.act import Actor
-from slurm_hooks.reconcile.actions import Plan
+from slurm_hooks.reconcile.actions import DELETE_GROUP, Plan
 from slurm_hooks.reconcile.conditions import Conditions
 from slurm_hooks.reconcile.decide import decide
 from slurm_hooks.reconcile.memory import Outcome, remember
@@ -133,8 +133,8 @@ class Passes:
         return replace(plan, actions=(), unsettled=False)
 
     def _templates_are_due(self) -> bool:
-        """Templates matter for reaping alone: they are read now and then, and for a second
-        sighting."""
+        """Templates and workload policies matter for reaping alone: they are read now and then,
+        for a second sighting, and when a group that used them has gone."""
         now = self._clock()
         last = self._templates_read_utc
         if last is not None and now - last < TEMPLATES_INTERVAL and not self._memory.unneeded:
@@ -148,6 +148,8 @@ class Passes:
         if not before:
             return False
         self._memory = poll_operations(self._compute, self._memory, self._clock())
+        if any(subject.startswith(DELETE_GROUP) for subject in before - self._memory.in_flight):
+            self._templates_read_utc = None
         return self._memory.in_flight.keys() != before
 
     @property

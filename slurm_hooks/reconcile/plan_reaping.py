@@ -1,4 +1,4 @@
-"""Reaping: VMs, groups and templates of ours that nothing in Slurm or the cluster file needs.
+"""Reaping: what is ours in Compute Engine and nothing in Slurm or the cluster file needs.
 
 Invariant: only what carries our mark or label is ever named, whatever its name, and only at the
 second sighting, older than the grace. What could not be read in full, or is not understood, is
@@ -10,13 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from slurm_hooks.compute.model import Group, GroupReference, Instance
+from slurm_hooks.compute.model import Group, GroupReference, Instance, Scope, ScopeKind
 from slurm_hooks.compute.ownership import Mark, decode, is_ours
-from slurm_hooks.reconcile.actions import Action, DeleteGroup, DeleteInstance, DeleteTemplate
+from slurm_hooks.reconcile.actions import (
+    Action,
+    DeleteGroup,
+    DeleteInstance,
+    DeleteTemplate,
+    DeleteWorkloadPolicy,
+)
 from slurm_hooks.reconcile.phases import VmPhase, vm_phase_of
 from slurm_hooks.reconcile.scene import Scene
-from slurm_hooks.reconcile.specifications import generation_of, is_served, template_of
+from slurm_hooks.reconcile.specifications import (
+    generation_of,
+    is_served,
+    template_of,
+    workload_policy_of,
+)
 from slurm_hooks.reconcile.views import deletion_of
+
+Deletion = DeleteInstance | DeleteGroup | DeleteTemplate | DeleteWorkloadPolicy
 
 
 def plan_reaping(scene: Scene) -> Iterator[Action]:
@@ -24,9 +37,14 @@ def plan_reaping(scene: Scene) -> Iterator[Action]:
     return (action for action in unneeded(scene) if action.subject in scene.memory.unneeded)
 
 
-def unneeded(scene: Scene) -> tuple[DeleteInstance | DeleteGroup | DeleteTemplate, ...]:
+def unneeded(scene: Scene) -> tuple[Deletion, ...]:
     """What is of no use in this pass; the deletion of each is due when it still is in the next."""
-    return (*_vms_without_node(scene), *_outdated_groups(scene), *_outdated_templates(scene))
+    return (
+        *_vms_without_node(scene),
+        *_outdated_groups(scene),
+        *_outdated_templates(scene),
+        *_stale_policies(scene),
+    )
 
 
 def _vms_without_node(scene: Scene) -> Iterator[DeleteInstance]:
@@ -130,3 +148,29 @@ def _outdated_templates(scene: Scene) -> Iterator[DeleteTemplate]:
             and scene.is_past_grace(template.creation_time_utc)
         ):
             yield DeleteTemplate(template.name)
+
+
+def _stale_policies(scene: Scene) -> Iterator[DeleteWorkloadPolicy]:
+    """Policies of pools that place no jobs any more, or are no more, once their groups are gone.
+
+    That a pool still has `compact_placement` covers every job that starts: its group may be on its
+    way without being listed.
+    """
+    if not scene.workload_policies:
+        return
+    needed = {
+        (policy.scope, policy.name)
+        for pool in scene.cluster.pools.values()
+        if is_served(pool) and pool.compact_placement
+        for policy in [workload_policy_of(scene.cluster, pool)]
+    } | {
+        (Scope(ScopeKind.REGION, group.reference.scope.region), group.workload_policy)
+        for group in scene.compute.groups.values()
+    }
+    for policy in scene.workload_policies:
+        if (
+            (policy.scope, policy.name) not in needed
+            and is_ours(policy, scene.cluster.cluster_id)
+            and scene.is_past_grace(policy.creation_time_utc)
+        ):
+            yield DeleteWorkloadPolicy(policy.scope, policy.name)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from slurm_hooks.compute.errors import ErrorKind
-from slurm_hooks.compute.model import ComputeSnapshot, Operation, Template
+from slurm_hooks.compute.model import ComputeSnapshot, Operation, Template, WorkloadPolicy
 from slurm_hooks.reconcile.failure_table import Cause, Occasion, Reaction, reaction_to
 from slurm_hooks.slurm.model import JobStart, SlurmSnapshot
 
@@ -104,7 +104,7 @@ class Memory:
 class Snapshot:
     """The input of a decision. Slurm is read before Compute Engine.
 
-    `templates` are the instance templates of ours, empty in passes that do not read them.
+    `templates` and `workload_policies` are those of ours, empty in passes that do not read them.
     """
 
     slurm: SlurmSnapshot | Unavailable
@@ -112,3 +112,4 @@ class Snapshot:
     resume_calls: tuple[ResumeCall, ...] = ()
     memory: Memory = field(default_factory=Memory)
     templates: tuple[Template, ...] = ()
+    workload_policies: tuple[WorkloadPolicy, ...] = ()

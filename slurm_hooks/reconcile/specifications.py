@@ -105,11 +105,17 @@ def group_of_job(cluster: Cluster, pool: NodePool, job: Job) -> GroupSpecificati
         present,
         reference=GroupReference(present.reference.scope, name),
         description=encode(mark),
-        workload_policy=WorkloadPolicySpecification(
-            Scope(ScopeKind.REGION, pool.region),
-            f"{_pool_part(cluster, pool, LONGEST_POOL_PART)}-compact",
-            encode(Mark(cluster.cluster_id, pool.pool_id)),
-        ),
+        workload_policy=workload_policy_of(cluster, pool),
+    )
+
+
+def workload_policy_of(cluster: Cluster, pool: NodePool) -> WorkloadPolicySpecification:
+    """The one policy that places the VMs of all jobs of a pool. It stays between them, since a
+    job that came while it goes would be refused its group."""
+    return WorkloadPolicySpecification(
+        Scope(ScopeKind.REGION, pool.region),
+        f"{_pool_part(cluster, pool, LONGEST_POOL_PART)}-compact",
+        encode(Mark(cluster.cluster_id, pool.pool_id)),
     )
 
 

@@ -17,6 +17,7 @@ from slurm_hooks.reconcile.actions import (
     DeleteRequest,
     DeleteReservation,
     DeleteTemplate,
+    DeleteWorkloadPolicy,
     KeepConsole,
     WarnJob,
 )
@@ -28,6 +29,7 @@ MOST_A_PASS: dict[type[Action], int] = {
     KeepConsole: 20,
     DeleteGroup: 20,
     DeleteTemplate: 20,
+    DeleteWorkloadPolicy: 20,
     WarnJob: 100,
     CreateReservation: 100,
     DeleteReservation: 100,

@@ -131,6 +131,35 @@ def test_a_group_may_place_its_vms_by_a_workload_policy_that_exists(
     assert kind_of(error) is ErrorKind.CONFLICT
 
 
+def test_workload_policies_of_ours_are_listed_and_go_once_no_group_uses_them(
+    world: World,
+) -> None:
+    make_template(world)
+    region = Scope(ScopeKind.REGION, ZONAL.region)
+    ours = WorkloadPolicySpecification(region, "demo-a3u-compact", encode(MARK))
+    finish(world, world.client.insert_workload_policy(ours, "ours"))
+    foreign = replace(ours, name="foreign", description="by hand")
+    finish(world, world.client.insert_workload_policy(foreign, "foreign"))
+    reference = group_reference(ZONAL)
+    group = GroupSpecification(reference, "a3u-g1", encode(MARK), ZONES, workload_policy=ours)
+    finish(world, world.client.insert_group(group, "group"))
+    assert world.client.read(CLUSTER).groups[reference].workload_policy == ours.name
+
+    (listed,) = world.client.read_workload_policies(CLUSTER)
+    assert (listed.scope, listed.name, listed.description) == (region, ours.name, encode(MARK))
+    assert listed.creation_time_utc is not None
+    refused = finish(world, world.client.delete_workload_policy(region, ours.name, "in use"))
+    assert refused.error is not None
+
+    finish(world, world.client.delete_group(reference, "delete group"))
+    gone = finish(world, world.client.delete_workload_policy(region, ours.name, "free"))
+    assert gone.error is None
+    assert world.client.read_workload_policies(CLUSTER) == ()
+    with pytest.raises(ComputeError) as error:
+        world.client.delete_workload_policy(region, ours.name, "again")
+    assert kind_of(error) is ErrorKind.GONE
+
+
 def test_a_second_template_of_the_name_is_a_conflict(world: World) -> None:
     make_template(world)
     with pytest.raises(ComputeError) as error:

@@ -30,6 +30,7 @@ from slurm_hooks.compute.model import (
     ScopeKind,
     Template,
     TemplateSpecification,
+    WorkloadPolicy,
     WorkloadPolicySpecification,
 )
 from slurm_hooks.compute.ownership import is_ours
@@ -120,6 +121,12 @@ class FakeCompute:
         )
         return tuple(template for template in found if is_ours(template, cluster))
 
+    def read_workload_policies(self, cluster: str) -> tuple[WorkloadPolicy, ...]:
+        """See ComputeClient."""
+        self._enter("read_workload_policies", cluster)
+        policies = self.state.workload_policies.values()
+        return tuple(policy for policy in policies if is_ours(policy, cluster))
+
     def get_group(self, reference: GroupReference) -> Group | None:
         """See ComputeClient."""
         self._enter("get_group", reference)
@@ -180,7 +187,26 @@ class FakeCompute:
             raise already_exists(name)
         operation = self._start("insert_workload_policy", scope, name, request_id)
         if operation.error is None:
-            self.state.workload_policies.add((scope, name))
+            self.state.workload_policies[scope, name] = WorkloadPolicy(
+                scope, name, specification.description, self.state.now_utc
+            )
+        return operation
+
+    def delete_workload_policy(self, scope: Scope, name: str, request_id: str) -> Operation:
+        """See ComputeClient. A policy in use is refused by the operation."""
+        self._enter("delete_workload_policy", name, request_id)
+        if known := self._known(request_id):
+            return known
+        if (scope, name) not in self.state.workload_policies:
+            raise not_found(name)
+        in_use = any(
+            (group.reference.scope.region, group.workload_policy) == (scope.name, name)
+            for group in self.state.groups.values()
+        )
+        refusal = IN_USE if in_use else None
+        operation = self._start("delete_workload_policy", scope, name, request_id, refusal)
+        if operation.error is None:
+            del self.state.workload_policies[scope, name]
         return operation
 
     def insert_group(self, specification: GroupSpecification, request_id: str) -> Operation:
@@ -200,7 +226,13 @@ class FakeCompute:
         operation = self._start("insert_group", reference.scope, reference.name, request_id)
         if operation.error is None:
             now = self.state.now_utc
-            group = Group(reference, template, 0, specification.description, now)
+            group = Group(
+                reference,
+                template,
+                description=specification.description,
+                creation_time_utc=now,
+                workload_policy=policy.name if policy else "",
+            )
             self.state.groups[reference] = group
             self.state.group_zones[reference] = specification.zones
         return operation

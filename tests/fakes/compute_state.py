@@ -18,6 +18,7 @@ from slurm_hooks.compute.model import (
     Scope,
     ScopeKind,
     TemplateSpecification,
+    WorkloadPolicy,
 )
 
 NEXT_STATUS = {
@@ -45,7 +46,7 @@ class ComputeState:
     templates: dict[tuple[Scope, str], TemplateSpecification] = field(default_factory=dict)
     template_times_utc: dict[str, datetime] = field(default_factory=dict)
     groups: dict[GroupReference, Group] = field(default_factory=dict)
-    workload_policies: set[tuple[Scope, str]] = field(default_factory=set)
+    workload_policies: dict[tuple[Scope, str], WorkloadPolicy] = field(default_factory=dict)
     group_zones: dict[GroupReference, tuple[str, ...]] = field(default_factory=dict)
     requests: dict[RequestReference, ResizeRequest] = field(default_factory=dict)
     instances: dict[tuple[str, str], Instance] = field(default_factory=dict)

@@ -24,7 +24,7 @@ from slurm_hooks.reconcile.actions import (
     DeleteTemplate,
     DeleteWorkloadPolicy,
 )
-from slurm_hooks.reconcile.memory import Outcome
+from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.snapshot import Memory
 
 LOG = logging.getLogger("slurm-hooksd")

@@ -34,7 +34,8 @@ from slurm_hooks.reconcile.locks import (
     next_runner,
     sole_runner,
 )
-from slurm_hooks.reconcile.passes import Passes, delay_after
+from slurm_hooks.reconcile.pace import Pace
+from slurm_hooks.reconcile.passes import Passes
 from slurm_hooks.reconcile.report import plan_as_json, plan_as_text
 from slurm_hooks.reconcile.service_manager import notify
 
@@ -79,8 +80,7 @@ class Signals:
 def serve(controller: assembly.Controller) -> None:
     """Run passes until told to stop; SIGHUP reads settings and cluster file again."""
     bell = Bell(controller.spool_directory)
-    signals = Signals(bell)
-    delay = 0.0
+    signals, pace = Signals(bell), Pace()
     try:
         signals.install()
         log_event(LOG, logging.INFO, "started", cluster=controller.cluster.cluster_id)
@@ -92,7 +92,9 @@ def serve(controller: assembly.Controller) -> None:
             bell.rung.clear()
             plan = _guarded_pass(controller.passes, bell.take_confirmed_kills())
             notify("WATCHDOG=1")
-            delay = delay_after(plan, delay, controller.interval_seconds)
+            delay = pace.delay_after(
+                plan, controller.interval_seconds, in_vain=controller.passes.acted_in_vain
+            )
             _wait(controller.passes, bell, delay)
     except Stopped:
         log_event(LOG, logging.INFO, "stopped")
@@ -116,12 +118,12 @@ def run_until_settled(passes: Passes, gives_way: Callable[[], bool], limit_secon
     when `gives_way` says that somebody else goes on from here.
     """
     end = time.monotonic() + limit_seconds
-    delay = 0.0
+    pace = Pace()
     while not gives_way():
         plan = passes.run()
         if not plan.unsettled and not plan.actions and not passes.has_operations:
             return True
-        delay = delay_after(plan, delay, 5.0)
+        delay = pace.delay_after(plan, 5.0, in_vain=passes.acted_in_vain)
         if time.monotonic() + delay > end:
             return False
         time.sleep(delay)
@@ -145,6 +147,7 @@ def _reloaded(controller: assembly.Controller) -> assembly.Controller:
     except assembly.ERRORS as error:
         log_event(LOG, logging.ERROR, "not reloaded, going on as before", error=error)
         return controller
+    fresh.passes.go_on_from(controller.passes)
     log_event(LOG, logging.INFO, "reloaded", settings=controller.settings_file)
     return fresh
 

@@ -5,7 +5,11 @@ What cannot be read becomes `Unavailable`; nothing here raises for a system that
 
 from __future__ import annotations
 
+import itertools
 import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from slurm_hooks.compute.classify import classify_operation
@@ -20,7 +24,13 @@ from slurm_hooks.compute.model import (
 )
 from slurm_hooks.compute.retry import RETRIED
 from slurm_hooks.history.log import log_event
-from slurm_hooks.reconcile.memory import LONGEST_OPERATION, Reading, overdue, settle
+from slurm_hooks.reconcile.memory import (
+    LONGEST_OPERATION,
+    Reading,
+    due_for_poll,
+    overdue,
+    settle,
+)
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot, System, Unavailable
 from slurm_hooks.slurm.client import SlurmClient, SlurmError
@@ -56,18 +66,34 @@ def observe(
     )
 
 
-def poll_operations(compute: ComputeClient, memory: Memory, now: datetime) -> Memory:
-    """Read every operation in flight again and take in what it has become.
+MOST_POLLED = 100
+POLLING_SECONDS = 20.0
+"""How many operations are read at a time, and for how long: the rest comes first the next time."""
 
-    Where the service does not answer, the rest is left for the next time. One that has been on
-    its way for too long counts as over, whether or not it can be read.
+
+def poll_operations(
+    compute: ComputeClient,
+    memory: Memory,
+    now: datetime,
+    clock: Callable[[], float] = time.monotonic,
+) -> Memory:
+    """Read the operations in flight again, old ones less often, and take in what they have become.
+
+    Where the service does not answer, or answers slowly, the rest is left for the next time. One
+    that has been on its way for too long counts as over, whether or not it can be read.
     One operation may carry out many actions, as the deletion of a thousand VMs; it is read once.
+    `clock` gives seconds that only go forward.
     """
     subjects: dict[tuple[Scope, str], list[str]] = {}
-    for subject, operation in memory.in_flight.items():
+    for subject in due_for_poll(memory, now):
+        operation = memory.in_flight[subject]
         subjects.setdefault((operation.scope, operation.name), []).append(subject)
     readings: list[Reading] = []
-    for members in subjects.values():
+    polled_utc, end = dict(memory.polled_utc), clock() + POLLING_SECONDS
+    for members in itertools.islice(subjects.values(), MOST_POLLED):
+        if clock() >= end:
+            break
+        polled_utc |= dict.fromkeys(members, now)
         try:
             read: Operation | None = compute.get_operation(memory.in_flight[members[0]])
         except ComputeError as error:
@@ -84,6 +110,7 @@ def poll_operations(compute: ComputeClient, memory: Memory, now: datetime) -> Me
         if reading.operation is not None
         and (kind := classify_operation(reading.operation)) is not None
     }
+    memory = replace(memory, polled_utc=polled_utc)
     return _without_overdue(settle(memory, readings, kinds, now), now)
 
 

@@ -14,7 +14,7 @@ from slurm_hooks.compute.model import Group, GroupReference, InstanceStatus, Ope
 from slurm_hooks.compute.ownership import CLUSTER_LABEL, Mark, encode
 from slurm_hooks.reconcile.act_deletions import MOST_CALLS_A_PASS, Deletions
 from slurm_hooks.reconcile.actions import DeleteGroup, DeleteInstance, NoticeKind
-from slurm_hooks.reconcile.memory import Outcome
+from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.slurm.model import JobState, NodeFlag
 from tests.fakes.compute import FakeCompute

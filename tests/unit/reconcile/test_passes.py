@@ -9,7 +9,7 @@ import pytest
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import RequestState
 from slurm_hooks.reconcile.actions import CancelRequest, NoticeKind
-from slurm_hooks.reconcile.passes import delay_after
+from slurm_hooks.reconcile.pace import Pace
 from slurm_hooks.slurm.client import SlurmUnavailable
 from slurm_hooks.slurm.model import JobState, NodeFlag
 from tests.unit.reconcile.builders import N0, N1
@@ -257,8 +257,8 @@ def test_waiting_job_is_looked_at_often_since_nobody_tells_of_its_cancellation(
 ) -> None:
     job_id = scenario.slurm.submit([N0])
     scenario.settle()
-    plan = scenario.run()
-    assert delay_after(plan, 0, interval_seconds=300) <= 5
+    plan, pace = scenario.run(), Pace()
+    assert pace.delay_after(plan, 300, in_vain=False) <= 5
     scenario.slurm.cancel(job_id)
     scenario.settle()
-    assert delay_after(scenario.run(), 0, interval_seconds=300) == 300
+    assert pace.delay_after(scenario.run(), 300, in_vain=False) == 300

@@ -10,7 +10,8 @@ import pytest
 from slurm_hooks.compute.model import Instance
 from slurm_hooks.reconcile.actions import Expectation, UpdateNode
 from slurm_hooks.reconcile.end_of_life import ends_of_life
-from slurm_hooks.reconcile.memory import Outcome, remember
+from slurm_hooks.reconcile.memory import remember
+from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.pool_record import PoolRecord, record_text
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.slurm.client import NodeUpdate
@@ -50,6 +51,9 @@ def waiting(
         priority=priority,
         time_limit_seconds=None if limit is None else int(limit.total_seconds()),
     )
+
+
+LONG_AGO = NOW - timedelta(hours=1)
 
 
 def renewed(world: World) -> list[str]:
@@ -179,7 +183,7 @@ def test_job_that_no_renewal_helps_costs_as_many_nodes_as_it_needs_and_no_more()
 
 def test_renewal_that_was_refused_does_not_count() -> None:
     plan = STALE.plan()
-    refused = remember(Memory(), plan, [Outcome(a, note="no") for a in plan.actions], NOW)
+    refused = remember(Memory(), plan, [Outcome(a, note="no") for a in plan.actions], LONG_AGO)
     assert renewed(replace(STALE, memory=refused)) == [N1]
 
 

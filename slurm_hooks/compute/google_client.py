@@ -6,12 +6,14 @@ could not reach makes the whole read an error.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from slurm_hooks.compute import (
     groups,
     instances,
+    members,
     operations,
     resize_requests,
     resource_policies,
@@ -25,6 +27,7 @@ from slurm_hooks.compute.model import (
     GroupReference,
     GroupSpecification,
     Instance,
+    Member,
     Operation,
     RequestReference,
     RequestSpecification,
@@ -37,7 +40,7 @@ from slurm_hooks.compute.model import (
     WorkloadPolicySpecification,
 )
 from slurm_hooks.compute.names import location, require_name
-from slurm_hooks.compute.ownership import is_ours
+from slurm_hooks.compute.ownership import is_created_by_name, is_ours
 from slurm_hooks.compute.retry import RetryPolicy
 from slurm_hooks.compute.snapshot import assemble
 from slurm_hooks.compute.transport import Transport, require_complete
@@ -65,17 +68,38 @@ class GoogleComputeClient:
 
     def read(self, cluster: str) -> ComputeSnapshot:
         """See ComputeClient. A group that vanishes between the lists is left out."""
-        found_groups: list[Group] = []
+        found_groups = self._groups_of(cluster)
         found_requests: list[ResizeRequest] = []
-        for group in self._groups_of(cluster):
-            try:
-                found_requests += self._requests_of(group.reference, cluster)
-            except ComputeError as error:
-                if error.kind is not ErrorKind.GONE:
-                    raise
-            else:
-                found_groups.append(group)
-        return assemble(found_groups, found_requests, self._instances_of(cluster))
+        for group in list(found_groups):
+            if not is_created_by_name(group):
+                with self._unless_gone(group, found_groups):
+                    found_requests += self._requests_of(group.reference, cluster)
+        found_instances = self._instances_of(cluster)
+        found_members: list[Member] = []
+        for group in members.groups_to_list(found_groups, found_instances):
+            with self._unless_gone(group, found_groups):
+                found_members += self._members_of(group.reference)
+        return assemble(found_groups, found_requests, found_instances, found_members)
+
+    @contextlib.contextmanager
+    def _unless_gone(self, group: Group, known: list[Group]) -> Iterator[None]:
+        """Take a group out of those known when it turns out to be gone."""
+        try:
+            yield
+        except ComputeError as error:
+            if error.kind is not ErrorKind.GONE:
+                raise
+            known.remove(group)
+
+    def _members_of(self, group: GroupReference) -> list[Member]:
+        service, request = groups.SERVICES[group.scope.kind], self._group_fields(group)
+        pages = self._transport.pages(service, "list_managed_instances", request, may_be_empty=True)
+        return [
+            members.member_from(message, group)
+            for page in pages
+            for message in page.managed_instances
+            if members.lacks_vm(message)
+        ]
 
     def _groups_of(self, cluster: str) -> list[Group]:
         found = (groups.group_from(message) for message in self._all_groups())

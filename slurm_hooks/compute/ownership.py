@@ -37,7 +37,8 @@ class Mark:
 
     `generation` tells the template of a group from its earlier ones. `job_id` and `restarts` are
     those of the Slurm job that a request serves, None where no job asked. `nodes_hash` is
-    `hash_of_nodes` of the names that a request was made for.
+    `hash_of_nodes` of the names that a request was made for. `provisioning_model` stands on groups
+    whose VMs are created by name: these have no resize requests.
     """
 
     cluster: str
@@ -46,6 +47,7 @@ class Mark:
     job_id: int | None = None
     restarts: int | None = None
     nodes_hash: str = ""
+    provisioning_model: str = ""
 
 
 def hash_of_nodes(names: Iterable[str]) -> str:
@@ -64,6 +66,7 @@ def encode(mark: Mark) -> str:
         "job_id": mark.job_id,
         "restarts": mark.restarts,
         "nodes_hash": mark.nodes_hash or None,
+        "provisioning_model": mark.provisioning_model or None,
     }
     given = {key: value for key, value in members.items() if value is not None}
     return json.dumps(given, separators=(",", ":"))
@@ -81,7 +84,7 @@ def decode(text: str) -> Mark | None:
     return Mark(**members)
 
 
-_TEXT_MEMBERS = {"cluster", "pool", "generation", "nodes_hash"}
+_TEXT_MEMBERS = {"cluster", "pool", "generation", "nodes_hash", "provisioning_model"}
 _NUMBER_MEMBERS = {"job_id", "restarts", _VERSION_KEY}
 
 
@@ -109,6 +112,12 @@ def labels_of(mark: Mark) -> dict[str, str]:
         if not _LABEL_VALUE.fullmatch(value):
             raise ValueError(f"{value!r} cannot be the value of the label {key}")
     return labels
+
+
+def is_created_by_name(group: Group) -> bool:
+    """Whether the VMs of a group of ours are created by name, without resize requests."""
+    mark = decode(group.description)
+    return mark is not None and mark.provisioning_model != ""
 
 
 def instances_filter(cluster: str) -> str:

@@ -25,6 +25,7 @@ from slurm_hooks.reconcile.actions import (
     Action,
     CancelRequest,
     ClearReason,
+    CreateInstances,
     CreateReservation,
     DeleteGroup,
     DeleteInstance,
@@ -213,6 +214,15 @@ class Actor:
                 if outcome.error is not None and outcome.error.kind is ErrorKind.QUOTA:
                     full_regions.add(region)
                 yield (outcome,)
+            elif isinstance(action, CreateInstances):
+                yield (self._create(action, memory),)
+
+    def _create(self, action: CreateInstances, memory: Memory) -> Outcome:
+        request_id = attempt_of(action, memory)
+        return started(
+            action,
+            lambda: self._compute.create_instances(action.group, action.names, request_id),
+        )
 
     def _insert(self, action: InsertRequest, memory: Memory) -> Outcome:
         request_id = attempt_of(action, memory)

@@ -19,6 +19,7 @@ from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import Intent
 from slurm_hooks.reconcile.plan_nodes import is_missing_twice
 from slurm_hooks.reconcile.snapshot import Memory
+from slurm_hooks.reconcile.specifications import uses_requests
 from slurm_hooks.reconcile.views import NodeView, World
 from slurm_hooks.slurm.model import Job, JobState
 
@@ -44,7 +45,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """Nodes that come together or not at all: those of one job, or a single one."""
+    """Nodes that are asked for together: those of one job, or one without a job; in pools without
+    resize requests up to a thousand without a job, since one call creates them all."""
 
     job: Job | None
     parts: tuple[Part, ...]
@@ -75,7 +77,19 @@ def ready_gangs(world: World, memory: Memory) -> list[Gang]:
         for key, views in wanted.items()
         if key not in blocked and not _is_still_waking(views[0].owner, world)
     ]
-    return sorted(gangs, key=_turn)
+    return sorted(_merged(gangs), key=_turn)
+
+
+def _merged(gangs: Iterable[Gang]) -> Iterator[Gang]:
+    """The gangs, with nobody's nodes of a pool without resize requests put together."""
+    nobodys: list[NodeView] = []
+    for gang in gangs:
+        if gang.job is None and not uses_requests(gang.parts[0].pool):
+            nobodys += gang.views
+        else:
+            yield gang
+    for part in _parts(nobodys):
+        yield Gang(None, (part,))
 
 
 def _key(view: NodeView) -> tuple[int, str]:

@@ -119,8 +119,11 @@ def _code(view: NodeView, kind: WaitKind, requests: RequestPlan) -> tuple[str, s
     wait = requests.waits.get(view.node.name)
     if wait is not None:
         return wait.code, wait.detail
-    request = view.request.request if view.request is not None else None
-    if request is None or kind not in (WaitKind.FAILED, WaitKind.CAPACITY):
-        return "", ""
-    error = request.error if kind is WaitKind.FAILED else request.last_attempt_error
+    error = None
+    if kind is WaitKind.FAILED:
+        error = view.error
+    elif kind is WaitKind.CAPACITY and view.request is not None:
+        error = view.request.request.last_attempt_error
+    elif kind is WaitKind.CAPACITY and view.member is not None:
+        error = view.member.last_attempt_error
     return (error.code, error.message) if error is not None else ("", "")

@@ -21,6 +21,7 @@ from slurm_hooks.compute.model import (
     GroupReference,
     GroupSpecification,
     InstanceStatus,
+    Member,
     Operation,
     RequestReference,
     RequestSpecification,
@@ -33,7 +34,7 @@ from slurm_hooks.compute.model import (
     WorkloadPolicy,
     WorkloadPolicySpecification,
 )
-from slurm_hooks.compute.ownership import is_ours
+from slurm_hooks.compute.ownership import is_created_by_name, is_ours
 from slurm_hooks.compute.resize_requests import request_body
 from slurm_hooks.compute.resource_policies import workload_policy_body
 from slurm_hooks.compute.snapshot import assemble
@@ -109,6 +110,7 @@ class FakeCompute:
             [group for group in self.state.groups.values() if is_ours(group, cluster)],
             [request for request in self.state.requests.values() if is_ours(request, cluster)],
             [instance for instance in shown if is_ours(instance, cluster)],
+            [member for member in self.state.members.values() if self._lists(member, cluster)],
         )
 
     def read_templates(self, cluster: str) -> tuple[Template, ...]:
@@ -250,6 +252,8 @@ class FakeCompute:
                     self.state.set_status(instance.name, InstanceStatus.STOPPING)
             for request in [r for r in self.state.requests if r.group == reference]:
                 del self.state.requests[request]
+            for key in [key for key in self.state.members if key[0] == reference]:
+                del self.state.members[key]
             del self.state.groups[reference]
         return operation
 
@@ -311,13 +315,13 @@ class FakeCompute:
         if known := self._known(request_id):
             return known
         self._require_group(group)
-        taken = {i.name for i in self.state.instances.values()} & set(names)
-        refusal = TAKEN if taken else None
+        taken = {instance.name for instance in self.state.instances.values()}
+        taken |= {name for member_group, name in self.state.members if member_group == group}
+        refusal = TAKEN if taken & set(names) else None
         operation = self._start("create_instances", group.scope, group.name, request_id, refusal)
         if operation.error is None:
             for name in names:
-                self.state.add_instance(group, name, InstanceStatus.PROVISIONING)
-            self.state.change_target_size(group, len(names))
+                self.state.add_member(group, name)
         return operation
 
     def delete_instances(
@@ -401,7 +405,14 @@ class FakeCompute:
         )
         self.state.change_target_size(reference.group, len(specification.instances))
 
+    def _lists(self, member: Member, cluster: str) -> bool:
+        group = self.state.groups.get(member.group)
+        return group is not None and is_ours(group, cluster) and is_created_by_name(group)
+
     def _stop_member(self, group: GroupReference, zone: str, name: str) -> None:
+        if not zone:
+            self.state.remove_member(group, name)
+            return
         instance = self.state.instances.get((zone, name))
         if instance is None or instance.group != group:
             return

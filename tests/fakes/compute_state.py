@@ -11,6 +11,8 @@ from slurm_hooks.compute.model import (
     GroupReference,
     Instance,
     InstanceStatus,
+    Member,
+    MemberAction,
     Operation,
     RequestReference,
     RequestState,
@@ -39,7 +41,8 @@ class ComputeState:
     """The emulated project. Tests may read and change all of it.
 
     `now_utc` is the clock; nothing moves by itself. VMs listed in `hidden` are left out of
-    `read`, as those that the service does not show yet.
+    `read`, as those that the service does not show yet. `members` are those without a VM, by
+    group and name; while there is a `refusal`, none of them gets one.
     """
 
     now_utc: datetime = field(default_factory=lambda: datetime(2026, 1, 5, 12, 0, tzinfo=UTC))
@@ -53,6 +56,8 @@ class ComputeState:
     operations: dict[str, Operation] = field(default_factory=dict)
     serial_output: dict[str, str] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
+    members: dict[tuple[GroupReference, str], Member] = field(default_factory=dict)
+    refusal: ErrorDetail | None = None
     last_id: int = 1000
 
     def next_id(self) -> str:
@@ -88,12 +93,31 @@ class ComputeState:
         self._set_request(replace(self._active(reference), state=RequestState.ACCEPTED))
 
     def step(self) -> None:
-        """Every VM goes one state further: up to RUNNING, or from STOPPING to gone."""
+        """Every VM goes one state further: up to RUNNING, or from STOPPING to gone. Members get
+        their VMs, or the refusal as the error of their last attempt."""
         for instance in list(self.instances.values()):
             if instance.status is InstanceStatus.STOPPING:
                 self.vanish(instance.name)
             elif instance.status in NEXT_STATUS:
                 self.set_status(instance.name, NEXT_STATUS[instance.status])
+        for key, member in list(self.members.items()):
+            if self.refusal is not None:
+                self.members[key] = replace(member, last_attempt_error=self.refusal)
+            elif member.action is MemberAction.CREATING:
+                del self.members[key]
+                self.add_instance(member.group, member.name, InstanceStatus.PROVISIONING)
+
+    def add_member(
+        self, group: GroupReference, name: str, action: MemberAction = MemberAction.CREATING
+    ) -> None:
+        """A member that has no VM joins a group, and the target size goes up."""
+        self.members[group, name] = Member(group, name, action)
+        self.change_target_size(group, 1)
+
+    def remove_member(self, group: GroupReference, name: str) -> None:
+        """A member without a VM leaves its group; others and strangers stay as they are."""
+        if self.members.pop((group, name), None) is not None:
+            self.change_target_size(group, -1)
 
     def run_all(self) -> None:
         """Every VM that is on its way up becomes RUNNING."""

@@ -105,6 +105,7 @@ class Life(Scenario):
         for reference, request in self.compute.state.requests.items():
             self.asked_for.setdefault(reference, request.instances)
         waiting = [name for r in self.requests() if r.state.is_active for name in r.instances]
+        waiting += [name for _, name in self.compute.state.members]
         twice = [name for name, n in Counter([*waiting, *self.vm_names()]).items() if n > 1]
         assert not twice, f"twice: {twice}"
 

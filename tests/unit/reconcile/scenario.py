@@ -108,7 +108,8 @@ class Scenario:
             {name: node.state for name, node in self.slurm.nodes.items()},
             {job.job_id: job.state for job in self.slurm.jobs.values()},
             {r.reference.name: r.state for r in self.requests()},
-            {key: vm.status for key, vm in self.compute.state.instances.items()},
+            {key: vm.status for key, vm in self.compute.state.instances.items()}
+            | self.compute.state.members,
         )
 
     def states(self) -> set[RequestState]:

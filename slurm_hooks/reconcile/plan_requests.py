@@ -25,7 +25,12 @@ from slurm_hooks.reconcile.rooms import Rooms
 from slurm_hooks.reconcile.scene import Scene
 from slurm_hooks.reconcile.snapshot import Failure
 from slurm_hooks.reconcile.specifications import request_stem, uses_requests
-from slurm_hooks.reconcile.views import MarkedRequest, NodeView, World, cancellation_of
+from slurm_hooks.reconcile.views import (
+    MarkedRequest,
+    NodeView,
+    cancellation_of,
+    is_of_past_start,
+)
 
 
 @dataclass(frozen=True, slots=True)

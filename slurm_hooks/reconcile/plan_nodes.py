@@ -60,6 +60,9 @@ def _actions_of(view: NodeView, scene: Scene) -> Iterator[Action]:
             yield from _giving_up(view)
         case Step.FAIL_START:
             code, detail = (view.error.code, view.error.message) if view.error else ("UNKNOWN", "")
+            if view.member is not None:
+                # Now: its error must not fail the next start, and nobody waits for its VM.
+                yield deletion_of_member(view.member)
             yield failed_start(view, code, detail)
         case Step.DELETE_VM:
             yield from _deletion(view)

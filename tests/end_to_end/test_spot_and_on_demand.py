@@ -13,7 +13,7 @@ from slurm_hooks.sandbox.box.box import Box
 from slurm_hooks.sandbox.box.configuration import example_cluster_file
 from tests.end_to_end.conftest import FAST_LATENCY
 from tests.end_to_end.fleet import Fleet, short_times
-from tests.end_to_end.lifecycle import MACHINE_TYPE, ZONE
+from tests.end_to_end.lifecycle import ZONE
 
 pytestmark = pytest.mark.slow
 
@@ -118,13 +118,16 @@ def test_job_whose_spot_vms_cannot_all_be_had_goes_back_to_the_queue_and_leaves_
     start_pools: Callable[..., Fleet],
 ) -> None:
     fleet = start_pools()
-    fleet.box.control.set_capacity(ZONE, MACHINE_TYPE, 1)
+    fleet.set_capacity(1)
     job_id = fleet.submit(2, "-p", "cheap")
     fleet.box.wait_until("the job to fail to start", lambda: "failed:" in fleet.comment(job_id), 60)
+    fleet.slurm("scontrol", "hold", str(job_id))
     assert "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS" in fleet.comment(job_id)
-    fleet.box.wait_until("the VM that came to go", lambda: not fleet.vm_states(), 60)
     assert fleet.job_state(job_id) == "PENDING"
-    fleet.box.control.set_capacity(ZONE, MACHINE_TYPE, None)
+    fleet.wait_until_off(SPOT_0, SPOT_1)
+    assert [group.target_size for group in fleet.witness.project.groups()] == [0]
+    fleet.set_capacity(None)
+    fleet.slurm("scontrol", "release", str(job_id))
     fleet.wait_for_job(job_id, "COMPLETED")
     fleet.wait_until_off(SPOT_0, SPOT_1)
     assert fleet.vm_states() == {}

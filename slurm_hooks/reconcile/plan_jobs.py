@@ -41,12 +41,20 @@ MOST_TOLD_A_PASS = 100
 """Each comment is a command of its own; those of a thousand jobs must not hold up a pass."""
 
 
-def tell_jobs(scene: Scene, requests: RequestPlan) -> Iterator[TellJob]:
+def tell_jobs(scene: Scene, requests: RequestPlan) -> list[TellJob]:
     """The comments that have to change, as many as a pass can write.
 
-    A person's comment is left as it is. Failures are told at once and always: their jobs may be
-    gone from their nodes a moment later.
+    A person's comment is left as it is. Failures come first and are all named: the nodes of their
+    jobs change only after that, since a job may be gone from them a moment later.
     """
+    return sorted(_comments(scene, requests), key=lambda tell: not _tells_failure(tell))
+
+
+def _tells_failure(tell: TellJob) -> bool:
+    return tell.status is not None and tell.status.kind is WaitKind.FAILED
+
+
+def _comments(scene: Scene, requests: RequestPlan) -> Iterator[TellJob]:
     waiting = _views_by_owner(scene.world)
     waits = usual_waits(scene.world.requests.values(), scene.compute.instances) if waiting else {}
     told = 0

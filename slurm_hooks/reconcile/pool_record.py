@@ -58,13 +58,13 @@ class PoolRecord:
         """Whether the pool is held at this time."""
         return self.until_utc is not None and now < self.until_utc
 
-    def is_forgotten(self, policy: Policy, now: datetime) -> bool:
+    def is_forgotten(self, policy: Policy, slowest_failure_seconds: int, now: datetime) -> bool:
         """Whether the last failure and the last hold are so long ago that they tell nothing.
 
-        Boots fail no more often than every boot timeout.
+        A start of the pool takes up to `slowest_failure_seconds` to fail.
         """
         quiet_since = max(self.last_utc, self.until_utc or self.last_utc)
-        kept_seconds = policy.longest_hold_seconds + policy.boot_timeout_seconds
+        kept_seconds = policy.longest_hold_seconds + slowest_failure_seconds
         return now - quiet_since > timedelta(seconds=kept_seconds)
 
 

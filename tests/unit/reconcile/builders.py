@@ -29,6 +29,7 @@ from slurm_hooks.slurm.model import (
     Node,
     NodeFlag,
     NodeState,
+    Partition,
     Reservation,
     SlurmSnapshot,
 )
@@ -170,6 +171,7 @@ class World:
     memory: Memory = field(default_factory=Memory)
     cluster: Cluster = CLUSTER
     reservations: Iterable[Reservation] = ()
+    partitions: Iterable[Partition] = ()
 
     def snapshot(self) -> Snapshot:
         """The world as one read of both systems gives it."""
@@ -178,6 +180,7 @@ class World:
             SlurmSnapshot(
                 {n.name: n for n in self.nodes},
                 {j.job_id: j for j in self.jobs},
+                partitions={p.name: p for p in self.partitions},
                 reservations={r.name: r for r in self.reservations},
             ),
             ComputeSnapshot(

@@ -15,7 +15,15 @@ from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.pool_record import PoolRecord, record_text
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.slurm.client import NodeUpdate
-from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag, Reservation
+from slurm_hooks.slurm.model import (
+    BaseState,
+    Job,
+    JobState,
+    Node,
+    NodeFlag,
+    Partition,
+    Reservation,
+)
 from tests.unit.reconcile.builders import NOW, World, node, off, starting, stopping, vm
 
 DAY = timedelta(days=1)
@@ -162,6 +170,41 @@ def test_job_that_no_vm_can_outlive_gets_a_fresh_node_but_no_endless_renewal(
     assert renewed(replace(STALE, jobs=[waiting(limit=limit)])) == [N1]
     fresh = [living(name, 7 * DAY - timedelta(minutes=9)) for name in (N0, N1)]
     assert renewed(replace(STALE, vms=fresh, jobs=[waiting(limit=limit)])) == []
+
+
+def test_none_is_renewed_for_a_job_that_names_a_node_which_it_cannot_have() -> None:
+    drained = up(N2, NodeFlag.DRAIN)
+    job = replace(waiting(reason="ReqNodeNotAvail"), required_nodes=(N2,))
+    assert renewed(replace(STALE, nodes=[*STALE.nodes, drained], jobs=[job])) == []
+    both = replace(job, node_count=2, required_nodes=(N0, N2))
+    assert renewed(replace(STALE, nodes=[*STALE.nodes, drained], jobs=[both])) == []
+
+
+def test_the_node_that_a_job_names_is_renewed_and_no_other() -> None:
+    job = replace(waiting(), required_nodes=(N0,))
+    assert renewed(replace(STALE, jobs=[job])) == [N0]
+
+
+def test_a_job_of_more_nodes_than_it_names_gets_others_too() -> None:
+    job = replace(waiting(node_count=2), required_nodes=(N0,))
+    assert sorted(renewed(replace(STALE, jobs=[job]))) == [N0, N1]
+
+
+def test_none_is_renewed_where_the_node_that_the_job_names_has_life_enough() -> None:
+    world = replace(STALE, vms=[living(N0, 3 * DAY), living(N1, DAY / 2)])
+    assert renewed(replace(world, jobs=[replace(waiting(), required_nodes=(N0,))])) == []
+
+
+def test_no_node_that_a_job_excludes_is_renewed_for_it() -> None:
+    assert renewed(replace(STALE, jobs=[replace(waiting(), excluded_nodes=(N1,))])) == [N0]
+    assert renewed(replace(STALE, jobs=[replace(waiting(), excluded_nodes=(N0, N1))])) == []
+
+
+@pytest.mark.parametrize("state", ["DOWN", "DRAIN", "INACTIVE"])
+def test_none_is_renewed_for_jobs_of_a_closed_partition(state: str) -> None:
+    closed = [Partition("a3u", state, (N0, N1))]
+    assert renewed(replace(STALE, partitions=closed)) == []
+    assert renewed(replace(STALE, partitions=[Partition("a3u", "UP", (N0, N1))])) == [N1]
 
 
 def renewed_over_passes(world: World, *jobs: Job) -> list[str]:

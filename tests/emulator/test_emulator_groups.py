@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -324,6 +325,27 @@ def test_group_without_repairs_lets_a_lost_vm_go() -> None:
     instances.vanish(project.world, project.instance("n-0"))
     assert project.names() == ["n-1"]
     assert group.target_size == 1
+
+
+def test_group_without_repairs_may_keep_a_lost_member_and_its_name() -> None:
+    project = Project()
+    project.world.behaviour = replace(project.world.behaviour, keeps_lost_members=True)
+    policy = {"defaultActionOnFailure": "DO_NOTHING"}
+    group = standard_group(project, instanceLifecyclePolicy=policy)
+    create(project, group, "n-0", "n-1")
+    project.pass_time(60)
+    instances.vanish(project.world, project.instance("n-0"))
+    project.finish(instance_calls.delete(project.world, Call(), ZONE, "n-1"))
+    project.pass_time(60)
+
+    assert (project.names(), group.target_size) == ([], 2)
+    assert {member.action for member in group.members.values()} == {MemberAction.NONE}
+    again = create(project, group, "n-0")
+    assert again.failure is not None and again.failure.entry.code == "ALREADY_EXISTS"
+    assert delete_members(project, group, "n-0", "n-1").failure is None
+    assert create(project, group, "n-0").failure is None
+    project.pass_time(60)
+    assert project.names() == ["n-0"]
 
 
 def test_recreate_is_refused_for_flex_start_and_replaces_other_vms() -> None:

@@ -139,7 +139,7 @@ def delete(world: World, instance: Instance) -> None:
     had_guest = instance.status is InstanceStatus.RUNNING
     instance.status = InstanceStatus.STOPPING
     instance.last_stop_utc = world.now
-    _mark_member_leaving(instance)
+    _mark_member_leaving(world, instance)
     outstanding = {"guest", "time"}
 
     def settle(part: str) -> None:
@@ -154,15 +154,18 @@ def delete(world: World, instance: Instance) -> None:
         settle("guest")
 
 
-def _mark_member_leaving(instance: Instance) -> None:
-    """A VM that stops without its group's doing is deleted from it, or recreated by it."""
+def _mark_member_leaving(world: World, instance: Instance) -> None:
+    """A VM that stops without its group's doing is deleted from it, or recreated by it, or its
+    member is kept without a VM."""
     group = instance.group
     member = group.members.get(instance.name) if group else None
     if group is None or member is None or member.instance is not instance:
         return
     if member.action not in (*LEAVING, MemberAction.RECREATING):
-        replaces = group.replaces(member)
-        member.action = MemberAction.RECREATING if replaces else MemberAction.DELETING
+        if group.replaces(member):
+            member.action = MemberAction.RECREATING
+        elif not world.behaviour.keeps_lost_members or member.template.is_flex_start:
+            member.action = MemberAction.DELETING
 
 
 def vanish(world: World, instance: Instance) -> None:

@@ -137,7 +137,6 @@ def remember(memory: Memory, plan: Plan, outcomes: Sequence[Outcome], now: datet
         if outcome.operation is not None:
             in_flight[subject] = outcome.operation
             causes[subject], started_utc[subject] = of_operation, now
-            polled_utc.pop(subject, None)
         if error is not None:
             _keep(failures, subject, error, of_call, now)
             if isinstance(outcome.action, _OF_MANY) and error.kind in _FAULTS_OF_A_MEMBER:

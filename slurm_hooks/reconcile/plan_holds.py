@@ -12,8 +12,10 @@ are given back, with IDLE (RESUME and UNDRAIN leave a node that is off NOT_RESPO
 that a person drains or gives back in between stays so: while a hold stands, only nodes whose
 reason is ours from a failed start are drained.
 
-One failure is counted once while we run: what was counted is remembered when its count was
-written down. A restart may count a failure that is still listed once more.
+One failure is counted once: what was counted is remembered when its count was written down. After
+a restart, a failed request that began before the last failure in the record counts as counted; it
+is listed for a while. One that failed only after the restart then goes uncounted, and a VM that
+still does not register counts once more.
 """
 
 from __future__ import annotations
@@ -70,7 +72,9 @@ def plan_holds(scene: Scene) -> Iterator[Action]:
     """Count failures, hold and release pools, and drain and give back nodes to match."""
     pools: dict[str, _Pool] = {}
     for view in scene.world.views.values():
-        pool = pools.setdefault(view.pool.pool_id, _Pool())
+        pool = pools.get(view.pool.pool_id)
+        if pool is None:
+            pool = pools[view.pool.pool_id] = _Pool()
         pool.views.append(view)
         record = read_record(view.node.comment) if view.node.comment else None
         if record is not None and pool.keeper is None:
@@ -84,8 +88,7 @@ def plan_holds(scene: Scene) -> Iterator[Action]:
 
 
 def _plan_pool(scene: Scene, pool_id: str, pool: _Pool) -> Iterator[Action]:
-    counted = scene.memory.counted_failures.get(pool_id, frozenset())
-    new = [failure for failure in pool.failures if failure.key not in counted]
+    new = _uncounted(scene.memory.counted_failures.get(pool_id), pool)
     record, begins = _next_record(scene, pool, new)
     if record is not None and record.is_held(scene.now):
         yield from _drains(pool.views, record, begins)
@@ -97,6 +100,13 @@ def _plan_pool(scene: Scene, pool_id: str, pool: _Pool) -> Iterator[Action]:
     if keeper is not None:
         keys = frozenset(failure.key for failure in pool.failures)
         yield KeepPoolRecord(pool_id, keeper.node.name, record, keys)
+
+
+def _uncounted(counted: frozenset[str] | None, pool: _Pool) -> list[PoolFailure]:
+    if counted is not None or pool.record is None:
+        return [failure for failure in pool.failures if failure.key not in (counted or ())]
+    last = pool.record.last_utc
+    return [f for f in pool.failures if f.began_utc is None or f.began_utc > last]
 
 
 def _new_keeper(views: Iterable[NodeView]) -> NodeView | None:
@@ -194,7 +204,7 @@ def _failed_requests(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:
             code, detail = (error.code, error.message) if error else ("UNKNOWN", "")
             made = marked.request.creation_time_utc
             key = f"{reference.group.name}/{reference.name} of {made}"
-            yield marked.mark.pool, PoolFailure(key, scene.now, code, detail)
+            yield marked.mark.pool, PoolFailure(key, scene.now, code, detail, made)
 
 
 def _failed_members(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:

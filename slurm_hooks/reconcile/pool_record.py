@@ -26,12 +26,16 @@ _LONGEST_CAUSE = 300
 
 @dataclass(frozen=True, slots=True)
 class PoolFailure:
-    """One failure of a pool. `key` tells it from all others of the pool."""
+    """One failure of a pool. `key` tells it from all others of the pool.
+
+    `began_utc` is when what failed was begun, where that is known and the failure stays listed.
+    """
 
     key: str
     time_utc: datetime
     code: str
     detail: str = ""
+    began_utc: datetime | None = None
 
     @property
     def cause(self) -> str:

@@ -74,6 +74,11 @@ class Scenario:
                 return
         raise AssertionError(f"not settled after {MOST_PASSES} passes: {plan}")
 
+    def settle_after_the_grace(self) -> None:
+        """As `settle_with_vms`, when all that is of no use is old enough to be reaped."""
+        self.now += timedelta(seconds=self.cluster.policy.reap_grace_seconds + 1)
+        self.settle_with_vms()
+
     def register_running(self) -> None:
         """slurmd of each VM that runs registers."""
         running = [

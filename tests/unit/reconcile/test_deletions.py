@@ -54,7 +54,7 @@ def test_queued_vm_goes_with_its_request(scenario: Scenario) -> None:
     scenario.settle()
     suspend_after(scenario, job_id, N0)
     scenario.settle_with_vms()
-    assert (scenario.requests(), scenario.vm_names()) == ([], [])
+    assert (scenario.waiting(), scenario.vm_names()) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,7 @@ def test_partly_gone_gang_loses_the_rest(scenario: Scenario) -> None:
     suspend_after(scenario, job_id, N0, N1)
     scenario.compute.state.vanish(N0)
     scenario.settle_with_vms()
+    scenario.settle_after_the_grace()
     assert (scenario.vm_names(), scenario.requests()) == ([], [])
 
 

@@ -216,7 +216,8 @@ def _intent_while_starting(node: Node, held: bool, owner_ended: bool) -> Intent:
     if node.state.base is BaseState.DOWN:
         return _intent_while_down_and_starting(node)
     if held:
-        return Intent.STARTING
+        # Slurm ends the jobs of a waking node that is drained: this one was read before that.
+        return Intent.INCONSISTENT if _is_out_of_service(node) else Intent.STARTING
     if node.state.base is not BaseState.IDLE:
         return Intent.INCONSISTENT
     if _is_out_of_service(node):

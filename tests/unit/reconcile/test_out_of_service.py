@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_hooks.compute.model import InstanceStatus
+from slurm_hooks.compute.model import InstanceStatus, RequestState
 from slurm_hooks.reconcile.actions import CancelRequest, UpdateNode
 from slurm_hooks.reconcile.comments import node_reason
 from slurm_hooks.reconcile.reasons import set_aside_reason
@@ -19,6 +19,7 @@ from tests.unit.reconcile.builders import (
     N0,
     World,
     example_cluster,
+    job,
     node,
     off,
     request,
@@ -91,6 +92,13 @@ def test_a_node_drained_while_it_wakes_in_vain_is_set_aside_at_the_second_sighti
     assert changes(world) == []
     expected = [((NodeUpdate.POWER_DOWN_FORCE,), set_aside_reason(REASON))]
     assert changes(replace(world, memory=MISSING_BEFORE)) == expected
+
+
+def test_a_waking_node_drained_just_before_its_request_failed_keeps_the_persons_reason() -> None:
+    allocated = replace(WAKING, state=replace(WAKING.state, base=BaseState.ALLOCATED))
+    failed = request("r", N0, state=RequestState.FAILED, job_id=7, error="QUOTA")
+    world = World([allocated], [job(7, N0)], requests=[failed], memory=MISSING_BEFORE)
+    assert changes(world) == []
 
 
 @pytest.mark.parametrize("going", [off(N0), stopping(N0)])

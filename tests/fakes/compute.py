@@ -98,6 +98,11 @@ class FakeCompute:
         self._errors.clear()
         self._operation_errors.clear()
 
+    @property
+    def has_faults(self) -> bool:
+        """Whether an error waits for its call."""
+        return bool(self._errors or self._operation_errors)
+
     def calls_of(self, method: str) -> list[Call]:
         """The entries of the call log for one method."""
         return [call for call in self.calls if call.method == method]
@@ -105,11 +110,11 @@ class FakeCompute:
     def read(self, cluster: str) -> ComputeSnapshot:
         """See ComputeClient."""
         self._enter("read", cluster)
-        shown = [i for i in self.state.instances.values() if i.name not in self.state.hidden]
+        state = self.state
         return assemble(
-            [group for group in self.state.groups.values() if is_ours(group, cluster)],
-            [request for request in self.state.requests.values() if is_ours(request, cluster)],
-            [instance for instance in shown if is_ours(instance, cluster)],
+            [group for group in state.shown_groups() if is_ours(group, cluster)],
+            [request for request in state.shown_requests() if is_ours(request, cluster)],
+            [instance for instance in state.shown_instances() if is_ours(instance, cluster)],
             [member for member in self.state.members.values() if self._lists(member, cluster)],
         )
 

@@ -56,6 +56,7 @@ class ComputeState:
     operations: dict[str, Operation] = field(default_factory=dict)
     serial_output: dict[str, str] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
+    stuck: set[str] = field(default_factory=set)
     members: dict[tuple[GroupReference, str], Member] = field(default_factory=dict)
     refusal: ErrorDetail | None = None
     last_id: int = 1000
@@ -174,9 +175,30 @@ class ComputeState:
         self.groups[reference] = replace(group, target_size=group.target_size + by)
 
     def finish_operations(self) -> None:
-        """Every operation is DONE."""
+        """Every operation is DONE, but for those that are stuck."""
         for name, operation in self.operations.items():
-            self.operations[name] = replace(operation, done=True)
+            if name not in self.stuck:
+                self.operations[name] = replace(operation, done=True)
+
+    def stick_operations(self) -> None:
+        """Every operation that runs is stuck."""
+        self.stuck |= {name for name, operation in self.operations.items() if not operation.done}
+
+    def shown_groups(self) -> list[Group]:
+        """The groups that lists show."""
+        return [g for g in self.groups.values() if g.reference.name not in self.hidden]
+
+    def shown_requests(self) -> list[ResizeRequest]:
+        """The requests that lists show: those of a group come with the group."""
+        return [
+            r
+            for r in self.requests.values()
+            if self.hidden.isdisjoint((r.reference.name, r.reference.group.name))
+        ]
+
+    def shown_instances(self) -> list[Instance]:
+        """The VMs that lists show."""
+        return [vm for vm in self.instances.values() if vm.name not in self.hidden]
 
     def _active(self, reference: RequestReference) -> ResizeRequest:
         request = self.requests[reference]

@@ -427,6 +427,17 @@ def test_host_error_ends_a_flex_start_vm_but_keeps_it_listed() -> None:
     assert project.names() == []
 
 
+def test_vm_whose_guest_powers_off_stops_and_stays_listed() -> None:
+    project = Project()
+    group = project.add_group()
+    project.ask(group, "n-0")
+    project.pass_time(60)
+    instances.guest_shutdown(project.world, project.instance("n-0"))
+    assert status(project.instance("n-0")) is InstanceStatus.STOPPING
+    project.pass_time(60)
+    assert status(project.instance("n-0")) is InstanceStatus.TERMINATED
+
+
 def test_host_error_restarts_a_vm_that_may_restart() -> None:
     project = Project()
     group = standard_group(project)

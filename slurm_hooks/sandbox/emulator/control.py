@@ -198,6 +198,10 @@ class EmulatorControl:
         """Kill a VM's guest only; the VM stays RUNNING."""
         self._instance(name, "guestKill")
 
+    def shut_down_guest(self, name: str) -> None:
+        """Let a VM's guest power itself off: the VM stops, is TERMINATED and stays listed."""
+        self._instance(name, "guestShutdown")
+
     def set_quota(self, region: str, metric: str, limit: float) -> None:
         """Set the limit of a regional quota metric."""
         self._call("PUT", "quotas", {"region": region, "metric": metric, "limit": limit})

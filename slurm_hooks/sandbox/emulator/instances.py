@@ -211,6 +211,16 @@ def preempt(world: World, instance: Instance) -> None:
     if instance.scheduling.get("instanceTerminationAction", "STOP") == "DELETE":
         delete(world, instance)
         return
+    _stop(world, instance)
+
+
+def guest_shutdown(world: World, instance: Instance) -> None:
+    """The guest powers itself off: the VM stops in order, is TERMINATED and stays listed."""
+    _note_event(world, instance, "guestTerminate", "Instance terminated by guest OS shutdown.")
+    _stop(world, instance)
+
+
+def _stop(world: World, instance: Instance) -> None:
     instance.status = InstanceStatus.STOPPING
     instance.last_stop_utc = world.now
 
@@ -218,7 +228,10 @@ def preempt(world: World, instance: Instance) -> None:
         if not instance.gone:
             instance.status = InstanceStatus.TERMINATED
 
-    world.guests.shut_down(instance, stopped)
+    def guest_ended() -> None:
+        world.after(world.latency.stopping_seconds, stopped)
+
+    world.guests.shut_down(instance, guest_ended)
 
 
 def _note_event(world: World, instance: Instance, event: str, message: str) -> None:

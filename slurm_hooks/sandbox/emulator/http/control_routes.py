@@ -199,7 +199,9 @@ def _instance_event(service: Service, names: dict[str, str], body: Json) -> Json
             instances.preempt(world, instance)
         case "guestKill" if running:
             world.guests.kill(instance)
-        case "hostError" | "preempt" | "guestKill":
+        case "guestShutdown" if running:
+            instances.guest_shutdown(world, instance)
+        case "hostError" | "preempt" | "guestKill" | "guestShutdown":
             raise ValueError(f"the instance is {instance.status}, not RUNNING")
         case event:
             raise _NoSuchThing(f"there is no event {event!r}")

@@ -186,6 +186,7 @@ class UpdateNode:
     Without a reason the node keeps the one that it has; `kept_reason` repeats it where Slurm
     demands one. `renewed_for` is the job that lacks a fresh VM, if that is why. `told_job` is the
     job that must have been told before, since one that has ended takes no comment any more.
+    `since_utc` is since when a VM was wanted that never came.
     """
 
     node: str
@@ -197,6 +198,7 @@ class UpdateNode:
     kept_reason: str = ""
     renewed_for: JobStart | None = None
     told_job: int | None = None
+    since_utc: datetime | None = None
 
     @property
     def subject(self) -> str:
@@ -261,6 +263,8 @@ class WaitKind(enum.StrEnum):
 class JobStatus:
     """What to tell the owner of a job: what it waits for, which code, since when.
 
+    `since_utc` is when its request or VM was made, where it waits for that; else when Slurm gave
+    the job its nodes. All of these survive a restart of ours.
     `machine_type` and `place` are of the pool whose nodes the job waits for longest, and so is
     `usual_wait_seconds`, the median of what its last `usual_wait_requests` requests waited.
     """

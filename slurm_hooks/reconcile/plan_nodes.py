@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from slurm_hooks.reconcile.actions import Action, Expectation, KeepConsole, ReasonCode, UpdateNode
 from slurm_hooks.reconcile.node_table import Step
@@ -17,6 +18,7 @@ from slurm_hooks.reconcile.views import (
     deletion_of_member,
 )
 from slurm_hooks.slurm.client import NodeUpdate
+from slurm_hooks.slurm.model import Job
 
 SETTLED_STEPS = frozenset({Step.LEAVE, Step.AWAIT_CAPACITY, Step.AWAIT_BOOT})
 """Steps after which nothing of ours is on its way: a one-shot pass may end."""
@@ -118,7 +120,16 @@ def failed_start(view: NodeView, code: str, detail: str) -> UpdateNode:
         code=code,
         detail=detail,
         told_job=view.owner.job_id if view.owner is not None else None,
+        since_utc=wanted_since(view, view.owner),
     )
+
+
+def wanted_since(view: NodeView, job: Job | None) -> datetime | None:
+    """Since when Compute Engine has the request for a node's VM; without one, since when Slurm
+    has given the node to the job. None where neither is known."""
+    if view.request is not None:
+        return view.request.request.creation_time_utc
+    return job.start_time_utc if job is not None else None
 
 
 def _giving_up(view: NodeView) -> Iterator[Action]:

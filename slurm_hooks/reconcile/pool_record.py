@@ -120,7 +120,7 @@ def read_record(comment: str) -> PoolRecord | None:
 def hold_phrase(record: PoolRecord) -> str:
     """What the reason of a held node says after its first words."""
     until = _stamp(record.until_utc) if record.until_utc else ""
-    return f"until {until} after {record.failures} failures"
+    return f"until {until} after {record.failures} failures, the last at {_stamp(record.last_utc)}"
 
 
 def hold_end(reason: str) -> datetime | None:

@@ -77,8 +77,8 @@ def test_job_that_waited_too_long_is_pending_again_and_keeps_the_reason(tmp_path
     scenario.settle()
     assert scenario.slurm.jobs[job_id].state is JobState.PENDING
     assert scenario.slurm.jobs[job_id].admin_comment == (
-        "slurm-hooks: failed: 2 x a3-ultragpu-8g in us-central1-a:"
-        " CAPACITY_WAIT_LIMIT: none came within 240 s"
+        "slurm-hooks: failed: 2 x a3-ultragpu-8g in us-central1-a,"
+        " wanted since 2026-01-05T12:00:00Z: CAPACITY_WAIT_LIMIT: none came within 240 s"
     )
     assert "CAPACITY_WAIT_LIMIT" in scenario.slurm.nodes[N0].reason
     assert scenario.waiting() == []

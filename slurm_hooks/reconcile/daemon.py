@@ -88,7 +88,7 @@ def serve(controller: assembly.Controller) -> None:
         while True:
             if signals.reload.is_set():
                 signals.reload.clear()
-                controller = _reloaded(controller)
+                controller = reloaded(controller)
             bell.rung.clear()
             plan = _guarded_pass(controller.passes, bell.take_confirmed_kills())
             notify("WATCHDOG=1")
@@ -141,7 +141,11 @@ def _wait(passes: Passes, bell: Bell, delay: float) -> None:
             return
 
 
-def _reloaded(controller: assembly.Controller) -> assembly.Controller:
+def reloaded(controller: assembly.Controller) -> assembly.Controller:
+    """The controller of settings and cluster file as they are now; the old one if they are wrong.
+
+    What people were told already is not said again.
+    """
     try:
         fresh = assembly.assemble(controller.settings_file)
     except assembly.ERRORS as error:

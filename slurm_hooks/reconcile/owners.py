@@ -22,13 +22,18 @@ def askers_of(calls: Iterable[ResumeCall]) -> dict[str, frozenset[int]]:
     """The jobs for which the latest ResumeProgram call asked for each node."""
     askers: dict[str, frozenset[int]] = {}
     for call in sorted(calls, key=lambda call: call.time_utc):
-        for name in call.nodes:
-            askers[name] = frozenset(job.job_id for job in call.jobs if name in job.nodes)
+        by_node: dict[str, list[int]] = {}
+        for job in call.jobs:
+            for name in job.nodes:
+                by_node.setdefault(name, []).append(job.job_id)
+        askers |= {name: frozenset(by_node.get(name, ())) for name in call.nodes}
     return askers
 
 
 def owner_of(holders: tuple[Job, ...], askers: frozenset[int]) -> Job | None:
     """The job whose start this is: one that Slurm's call named, else one still configuring."""
+    if not holders:
+        return None
     configuring = [job for job in holders if job.state is JobState.CONFIGURING]
     named = [job for job in configuring if job.job_id in askers]
-    return next(iter([*named, *configuring, *holders]), None)
+    return (named or configuring or holders)[0]

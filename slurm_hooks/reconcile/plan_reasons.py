@@ -19,6 +19,8 @@ from slurm_hooks.slurm.client import NodeUpdate
 def plan_reasons(scene: Scene) -> Iterator[ClearReason | UpdateNode]:
     """Clear what no longer holds, and drain again what was powered down while out of service."""
     for view in scene.world.views.values():
+        if not view.node.reason:
+            continue
         if still_holds(Expectation.SET_ASIDE, view.node):
             yield UpdateNode(
                 view.node.name,
@@ -28,8 +30,7 @@ def plan_reasons(scene: Scene) -> Iterator[ClearReason | UpdateNode]:
                 kept_reason=reason_before(view.node.reason),
             )
         if (
-            view.node.reason
-            and view.intent is Intent.REGISTERED
+            view.intent is Intent.REGISTERED
             and view.vm_phase is VmPhase.RUNNING
             and still_holds(Expectation.UP_WITH_OUR_REASON, view.node)
         ):

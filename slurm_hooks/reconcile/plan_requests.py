@@ -9,7 +9,7 @@ resize requests the same holds of the calls that create VMs by name (`asking`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from slurm_hooks.compute.model import GroupSpecification, RequestState
@@ -58,8 +58,7 @@ def plan_requests(scene: Scene) -> RequestPlan:
     planning = _Planning(scene)
     for overdue in overdue_requests(scene):
         planning.give_up(overdue)
-    gangs = [planning.not_on_its_way(gang) for gang in planning.ready_gangs()]
-    for gang in gangs:
+    for gang in planning.gangs():
         if gang.parts:
             planning.ask(gang)
     return RequestPlan(tuple(planning.actions.values()), planning.waits)
@@ -94,8 +93,14 @@ class _Planning:
         self.actions: dict[str, Action] = {}
         self.waits: dict[str, Wait] = {}
 
-    def ready_gangs(self) -> Iterator[Gang]:
-        """The gangs that can be asked for now, in turn."""
+    def gangs(self) -> Iterable[Gang]:
+        """The gangs that can be asked for now, in turn, without what is on its way already; room
+        is kept for that before any other is asked for."""
+        if not self._tried_stems:
+            return self._ready_gangs()
+        return [self._not_on_its_way(gang) for gang in self._ready_gangs()]
+
+    def _ready_gangs(self) -> Iterator[Gang]:
         for gang in ready_gangs(self._scene.world, self._scene.memory):
             if gang.job is None and not uses_requests(gang.parts[0].pool):
                 yield from self._halves(gang)
@@ -117,10 +122,7 @@ class _Planning:
         tried = self._tried_ask(gang, gang.parts[0])
         return tried is not None and tried.subject in self._scene.memory.attempts
 
-    def not_on_its_way(self, gang: Gang) -> Gang:
-        """The parts whose requests are not being made already; room is kept for the others."""
-        if not self._tried_stems:
-            return gang
+    def _not_on_its_way(self, gang: Gang) -> Gang:
         parts = tuple(part for part in gang.parts if not self._is_on_its_way(gang, part))
         return Gang(gang.job, parts)
 

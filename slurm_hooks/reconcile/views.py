@@ -113,7 +113,7 @@ def join(
             holders.get(name, ()),
             askers.get(name, frozenset()),
             memory,
-            must_exist=cluster.is_static(name) and offered(node),
+            must_exist=pool.min_node_count > 0 and cluster.is_static(name) and offered(node),
             now=now,
         )
     ended = ended_nodes(slurm.reservations.values(), now)
@@ -170,12 +170,15 @@ def _view(
     request_phase = (
         RequestPhase.NONE if serving is None else request_phase_of(serving.request.state)
     )
-    deleting = vm is not None and deletion_of(vm).subject in memory.in_flight
-    overdue = vm is not None and _is_overdue(vm, cluster.policy.boot_timeout_seconds, now)
+    in_flight = memory.in_flight
     vm_phase = vm_phase_of(
         vm,
-        deletion_in_flight=deleting,
-        is_overdue=overdue and intent in POWERING_UP,
+        deletion_in_flight=vm is not None
+        and len(in_flight) > 0
+        and deletion_of(vm).subject in in_flight,
+        is_overdue=vm is not None
+        and intent in POWERING_UP
+        and _is_overdue(vm, cluster.policy.boot_timeout_seconds, now),
     )
     if member is not None and vm is None:
         request_phase, vm_phase = member_phases_of(

@@ -80,6 +80,11 @@ class EmulatedProject:
             for item in self._aggregated("instanceGroupManagers")
         ]
 
+    def workload_policies(self) -> list[str]:
+        """The names of the resource policies that place VMs of groups, of all regions."""
+        items = self._aggregated("resourcePolicies")
+        return [item["name"] for item in items if "workloadPolicy" in item]
+
     def requests(self) -> list[Request]:
         """All resize requests of all groups, final ones too."""
         return [

@@ -136,7 +136,10 @@ class EmulatorControl:
 
         `kind` is `http` (answer `status` and `reason`), `drop` (close the connection), `garbage`
         (answer `status` with a body that is not JSON), `operation` (accept the call; its
-        operation fails with `code`) or `delay` (answer normally after `delay_seconds`).
+        operation fails with `code`), `stuck` (accept the call; its operation does and becomes
+        nothing until `release_stuck_operations`), `partial` (a list lacks half of its items, and
+        says so), `truncated` (it does not say so) or `delay` (answer normally after
+        `delay_seconds`).
         """
         body = {
             "method": method,
@@ -169,6 +172,11 @@ class EmulatorControl:
     def clear_faults(self) -> None:
         """Remove all faults."""
         self._call("DELETE", "faults")
+
+    def release_stuck_operations(self, code: str = "", message: str = "") -> int:
+        """Let stuck operations go on, or with a code fail without effect; how many there were."""
+        body = {"code": code, "message": message}
+        return int(self._call("POST", "stuckOperations/release", body)["released"])
 
     def fail_resize_request(self, name: str, code: str, message: str = "") -> None:
         """Move an active resize request to FAILED with rollback."""

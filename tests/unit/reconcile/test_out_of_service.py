@@ -10,6 +10,7 @@ import pytest
 from slurm_hooks.compute.model import InstanceStatus, RequestState
 from slurm_hooks.reconcile.actions import CancelRequest, UpdateNode
 from slurm_hooks.reconcile.comments import node_reason
+from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.reasons import set_aside_reason
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.slurm.client import NodeUpdate
@@ -106,6 +107,7 @@ def test_a_node_set_aside_is_drained_again_and_never_powered_up(going: Node) -> 
     aside = replace(going, reason=set_aside_reason(REASON))
     world = World([aside], cluster=example_cluster(min_node_count=4))
     assert changes(world) == [((NodeUpdate.DRAIN,), REASON)]
+    assert world.plan().steps[N0] is Step.LEAVE
 
 
 @pytest.mark.parametrize("update", [NodeUpdate.DRAIN, NodeUpdate.DOWN])

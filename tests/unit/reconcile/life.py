@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -82,9 +82,12 @@ class Watched:
 
 @dataclass
 class Life(Scenario):
-    """A scenario with a door. `asked_for` has every request that there ever was."""
+    """A scenario with a door. `asked_for` has every request that there ever was: its name is free
+    again once it is reaped, which a restart may delay."""
 
-    asked_for: dict[RequestReference, tuple[str, ...]] = field(default_factory=dict)
+    asked_for: dict[tuple[RequestReference, datetime | None], tuple[str, ...]] = field(
+        default_factory=dict
+    )
     deaths: int = 0
     _delivered: int = 0
 
@@ -103,7 +106,8 @@ class Life(Scenario):
     def check(self) -> None:
         """What holds after every single call: no name is there, or on its way, twice."""
         for reference, request in self.compute.state.requests.items():
-            self.asked_for.setdefault(reference, request.instances)
+            made = request.creation_time_utc
+            self.asked_for.setdefault((reference, made), request.instances)
         waiting = [name for r in self.requests() if r.state.is_active for name in r.instances]
         waiting += [name for _, name in self.compute.state.members]
         twice = [name for name, n in Counter([*waiting, *self.vm_names()]).items() if n > 1]

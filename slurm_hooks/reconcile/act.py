@@ -17,6 +17,7 @@ from slurm_hooks.compute.model import Operation
 from slurm_hooks.compute.retry import RETRIED
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.log import log_event
+from slurm_hooks.reconcile import act_deletions, act_nodes
 from slurm_hooks.reconcile.act_deletions import Deletions, attempt_of, failed, started
 from slurm_hooks.reconcile.act_end_of_life import change_reservation, warn_job
 from slurm_hooks.reconcile.act_holds import keep_pool_record
@@ -128,6 +129,7 @@ class Actor:
         yield from within(
             DeleteInstance,
             deletions.delete_instances(list(_of_type(due, DeleteInstance)), memory),
+            act_deletions.MOST_CALLS_A_PASS,
         )
         yield from within(
             DeleteGroup,
@@ -164,12 +166,13 @@ class Actor:
         ]
         drains = [action for action in changes if _begins_hold(action)]
         others = [action for action in changes if not _begins_hold(action)]
-        yield from within(UpdateNode, change_nodes(slurm, drains, memory.refusals))
+        most = act_nodes.MOST_BATCHES_A_PASS
+        yield from within(UpdateNode, change_nodes(slurm, drains, memory.refusals), most)
         yield from within(
             KeepPoolRecord,
             _each(due, KeepPoolRecord, lambda action: keep_pool_record(slurm, action)),
         )
-        yield from within(UpdateNode, change_nodes(slurm, others, memory.refusals))
+        yield from within(UpdateNode, change_nodes(slurm, others, memory.refusals), most)
         yield from within(
             CreateReservation,
             (

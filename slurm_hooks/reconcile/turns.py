@@ -9,6 +9,7 @@ there.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -87,15 +88,20 @@ class Shares:
         """`clock` gives seconds that only go forward."""
         self._clock = clock
         self._used: defaultdict[type[Action], float] = defaultdict(float)
+        self._calls: Counter[type[Action]] = Counter()
 
-    def within(self, kind: type[Action], calls: Iterator[Outcomes]) -> Iterator[Outcomes]:
-        """Make the calls one by one while the kind has time left."""
-        while self._used[kind] < SECONDS_A_PASS[kind]:
+    def within(
+        self, kind: type[Action], calls: Iterator[Outcomes], most: int = sys.maxsize
+    ) -> Iterator[Outcomes]:
+        """Make the calls one by one while the kind has time left, and has made fewer than `most`
+        in this pass."""
+        while self._used[kind] < SECONDS_A_PASS[kind] and self._calls[kind] < most:
             started = self._clock()
             outcomes = next(calls, None)
             self._used[kind] += self._clock() - started
             if outcomes is None:
                 return
+            self._calls[kind] += 1
             yield outcomes
 
 

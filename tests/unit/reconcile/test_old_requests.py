@@ -98,9 +98,9 @@ def test_reservation_stays_while_a_single_list_lacks_its_vm(tmp_path: Path) -> N
     assert life.slurm.reservations
 
 
-def over(**about: int) -> ResizeRequest:
+def over(job_id: int | None = None) -> ResizeRequest:
     """A request that brought no VM, made a moment ago."""
-    return request("r", N0, state=RequestState.FAILED, error="X", **about)
+    return request("r", N0, state=RequestState.FAILED, error="X", job_id=job_id)
 
 
 def spent(*requests: ResizeRequest) -> Memory:
@@ -108,12 +108,12 @@ def spent(*requests: ResizeRequest) -> Memory:
     return Memory(unneeded=frozenset(DeleteRequest(r.reference).subject for r in requests))
 
 
-@pytest.mark.parametrize("made_for", [{}, {"job_id": 12}], ids=["nobody", "a job that has ended"])
+@pytest.mark.parametrize("made_for", [None, 12], ids=["nobody", "a job that has ended"])
 @pytest.mark.parametrize("state", [RequestState.FAILED, RequestState.CANCELLED])
 def test_start_of_a_node_for_no_job_is_not_judged_by_a_request_whose_start_is_over(
-    made_for: dict[str, int], state: RequestState
+    made_for: int | None, state: RequestState
 ) -> None:
-    left = replace(over(**made_for), state=state)
+    left = replace(over(made_for), state=state)
     world = World([starting(N0, BaseState.IDLE)], requests=[left], memory=spent(left))
     assert world.plan().steps[N0] is Step.REQUEST
     assert spent(left).unneeded <= world.plan().unneeded, "and it is still to be reaped"

@@ -19,6 +19,8 @@ UP_SECONDS = 60
 GONE_SECONDS = 60
 UNTIL_TOLD = ("bash", "-c", "until [ -e go ]; do sleep 0.2; done")
 """A command that runs until `let_go`."""
+AT_ONCE = {"reap_grace_seconds": 1}
+"""A policy under which finished requests go soon, so that those left are a test's own."""
 SETTLED_PASSES = 3
 """So many passes after a change, whatever two sightings would start has been started."""
 

@@ -15,7 +15,7 @@ import pytest
 from slurm_hooks.sandbox.box.box import Box
 from slurm_hooks.sandbox.box.project import Request
 from tests.end_to_end.conftest import FAST_LATENCY, place_for_a_box
-from tests.end_to_end.fleet import Fleet, short_times, write_cluster
+from tests.end_to_end.fleet import AT_ONCE, Fleet, short_times, write_cluster
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +31,7 @@ SECONDS = 60
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """One pool of more than a thousand nodes."""
     path = tmp_path_factory.mktemp("cluster") / "cluster.json"
-    write_cluster(path, static=0, nodes=NODES, policy={})
+    write_cluster(path, static=0, nodes=NODES, policy=AT_ONCE)
     options = replace(short_times(FAST_LATENCY), capacity=0)
     with (
         place_for_a_box() as directory,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from slurm_hooks.compute.google_client import GoogleComputeClient
-from slurm_hooks.compute.model import InstanceStatus
+from slurm_hooks.compute.model import GroupReference, InstanceStatus
 from slurm_hooks.compute.retry import RetryPolicy
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.reconcile.actions import NoticeKind, Plan
@@ -20,14 +20,15 @@ from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.sandbox.emulator.control import EmulatorControl
 from slurm_hooks.slurm.hostlist import expand
 from slurm_hooks.slurm.model import JobState, NodeFlag
-from tests.emulator.compute_world import MACHINE_TYPE, ZONE
+from tests.emulator.compute_world import GLOBAL, MACHINE_TYPE, ZONE
 from tests.fakes.slurm import FakeSlurm
 from tests.unit.reconcile.builders import N0, N1, example_cluster
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 
 N2 = "flexvm-a3u-2"
-SECONDS = 30
+SECONDS = 60
 MANY = 1000
 QUICK = RetryPolicy(
     request_timeout_seconds=0.5,
@@ -39,7 +40,7 @@ LATER_THAN_THE_DEADLINE = 0.8
 
 
 class Controller:
-    """Passes over a Slurm in memory and an emulator; a job runs on N0 and N1."""
+    """Passes over a Slurm in memory and an emulator; a job may run on N0 and N1."""
 
     def __init__(self, emulator: EmulatorControl, spool: Path) -> None:
         self.slurm = FakeSlurm(tuple(example_cluster().node_names("a3u")), "a3u")
@@ -50,6 +51,8 @@ class Controller:
         self.passes = Passes(
             example_cluster(), self.slurm, client, calls, consoles, lambda: datetime.now(UTC)
         )
+
+    def run_job(self) -> None:
         self.job_id = self.slurm.submit([N0, N1], "a3u")
         self.pass_until(lambda: self.state_of(self.job_id) is JobState.RUNNING)
         self.vm_ids = self.ids_of(N0, N1)
@@ -99,6 +102,7 @@ class Controller:
 @pytest.fixture
 def controller(emulator: EmulatorControl, tmp_path: Path) -> Iterator[Controller]:
     made = Controller(emulator, tmp_path)
+    made.run_job()
     yield made
     made.assert_job_goes_on()
 
@@ -229,3 +233,49 @@ def test_requests_refused_for_their_rate_are_made_when_the_minute_turns(
         controller.one_pass()
     assert controller.state_of(job_id) is JobState.CONFIGURING
     assert controller.requests() == [(N0, N1)]
+
+
+def group_and_template(controller: Controller) -> tuple[GroupReference, str]:
+    (group,) = controller.reader.read("flexvm").groups.values()
+    return group.reference, group.template
+
+
+def test_group_that_is_wanted_keeps_the_template_that_a_person_deletes(
+    controller: Controller,
+) -> None:
+    _, template = group_and_template(controller)
+    operation = controller.reader.delete_template(GLOBAL, template, "by hand")
+    done = eventually(lambda: controller.reader.get_operation(operation), lambda now: now.done)
+    assert done.error is not None
+    controller.assert_new_job_is_served()
+
+
+def test_group_and_template_that_a_person_deletes_are_made_again(
+    emulator: EmulatorControl, tmp_path: Path
+) -> None:
+    controller = Controller(emulator, tmp_path)
+    controller.run_job()
+    group, template = group_and_template(controller)
+    reader = controller.reader
+    reader.delete_group(group, "group by hand")
+    eventually(lambda: reader.get_group(group), lambda found: found is None)
+    operation = reader.delete_template(GLOBAL, template, "template by hand")
+    eventually(lambda: reader.get_operation(operation), lambda now: now.done)
+    controller.pass_until(lambda: controller.state_of(controller.job_id) is JobState.PENDING)
+    controller.assert_new_job_is_served()
+    assert group_and_template(controller) == (group, template)
+
+
+def test_template_deleted_before_its_group_is_made_is_made_again(
+    emulator: EmulatorControl, tmp_path: Path
+) -> None:
+    emulator.add_fault("POST", "instanceGroupManagers$", kind="stuck")
+    controller = Controller(emulator, tmp_path)
+    job_id = controller.slurm.submit([N0], "a3u")
+    controller.pass_until(lambda: emulator.faults()[0].hits == 1)
+    (template,) = controller.reader.read_templates("flexvm")
+    operation = controller.reader.delete_template(GLOBAL, template.name, "by hand")
+    eventually(lambda: controller.reader.get_operation(operation), lambda now: now.done)
+    assert not controller.reader.read_templates("flexvm")
+    emulator.release_stuck_operations()
+    controller.pass_until(lambda: controller.state_of(job_id) is JobState.RUNNING)

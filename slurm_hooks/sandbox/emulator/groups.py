@@ -20,6 +20,7 @@ from slurm_hooks.sandbox.emulator.problems import (
     already_exists,
     condition_not_met,
     exists_already,
+    failure,
     invalid_field,
     not_found,
     not_ready,
@@ -75,6 +76,10 @@ def insert(world: World, call: Call, scope: Scope, body: Json) -> Operation:
     def accept() -> OperationFailure | None:
         if (scope, name) in world.groups:
             return exists_already(world.path(group.path))
+        template = group.template
+        if world.templates.get((template.scope, template.name)) is not template:
+            text = f"The resource '{world.path(template.path)}' was not found"
+            return failure("RESOURCE_NOT_FOUND", text)
         world.groups[scope, name] = group
         return None
 

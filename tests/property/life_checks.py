@@ -89,6 +89,9 @@ class CheckedLives(RuleBasedStateMachine):
         self.life.compute.forget_faults()
         self.life.compute.state.stuck.clear()
         self._set_partition("UP")
+        for job in list(self.life.slurm.jobs.values()):
+            if job.state is JobState.PENDING:  # it would have nodes renewed to the very end
+                self.life.slurm.cancel(job.job_id)
         for name, vm in self.life.vms().items():
             if vm.status is InstanceStatus.UNKNOWN:
                 self.life.compute.state.set_status(name, InstanceStatus.TERMINATED)

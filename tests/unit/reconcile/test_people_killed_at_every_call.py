@@ -14,6 +14,7 @@ from slurm_hooks.slurm.versions import SlurmVersion
 from tests.fakes.slurm import SLURM_24_11, SLURM_26_05
 from tests.unit.reconcile.builders import CLUSTER, N0, N1
 from tests.unit.reconcile.deaths import (
+    STRIDE_OF_A_FIRST_LOOK,
     WAYS_TO_DIE,
     Story,
     assert_death_at_any_call_changes_nothing,
@@ -189,6 +190,14 @@ STORIES: tuple[Story, ...] = (
 every_story = pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 
 
+@every_story
+def test_death_at_some_calls_leads_to_the_same_end(tmp_path: Path, story: Story) -> None:
+    make = lives(tmp_path, CLUSTER, operations_take_time=True)
+    stride = STRIDE_OF_A_FIRST_LOOK
+    assert_death_at_any_call_changes_nothing(make, story, after_the_call=True, stride=stride)
+
+
+@pytest.mark.slow
 @every_story
 @pytest.mark.parametrize(("after_the_call", "operations_take_time"), WAYS_TO_DIE)
 def test_death_at_any_call_leads_to_the_same_end(

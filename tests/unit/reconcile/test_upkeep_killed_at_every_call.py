@@ -22,6 +22,7 @@ from slurm_hooks.slurm.versions import SlurmVersion
 from tests.fakes.slurm import SLURM_24_11, SLURM_26_05
 from tests.unit.reconcile.builders import CLUSTER, GROUP, N0, N1, example_cluster
 from tests.unit.reconcile.deaths import (
+    STRIDE_OF_A_FIRST_LOOK,
     WAYS_TO_DIE,
     Story,
     assert_death_at_any_call_changes_nothing,
@@ -244,6 +245,16 @@ every_story = pytest.mark.parametrize(
 )
 
 
+@every_story
+def test_death_at_some_calls_leads_to_the_same_end(
+    tmp_path: Path, story: Story, cluster: Cluster
+) -> None:
+    make = lives(tmp_path, cluster, operations_take_time=True)
+    stride = STRIDE_OF_A_FIRST_LOOK
+    assert_death_at_any_call_changes_nothing(make, story, after_the_call=True, stride=stride)
+
+
+@pytest.mark.slow
 @every_story
 @pytest.mark.parametrize(("after_the_call", "operations_take_time"), WAYS_TO_DIE)
 def test_death_at_any_call_leads_to_the_same_end(

@@ -18,6 +18,9 @@ from tests.unit.reconcile.deaths import (
 )
 from tests.unit.reconcile.life import Life, lives
 
+pytestmark = pytest.mark.slow
+"""A death at each call of many stories takes minutes: one of them is quick enough for all runs."""
+
 NO_ROOM = ErrorDetail("ZONE_RESOURCE_POOL_EXHAUSTED")
 
 

@@ -12,6 +12,9 @@ from tests.unit.reconcile.builders import CLUSTER, N0, example_cluster
 from tests.unit.reconcile.deaths import Story, assert_death_at_any_call_changes_nothing
 from tests.unit.reconcile.life import Life, lives
 
+pytestmark = pytest.mark.slow
+"""A death at each call of many stories takes minutes: one of them is quick enough for all runs."""
+
 SPARE = "flexvm-spare-0"
 TWO_POOLS = replace(
     CLUSTER,

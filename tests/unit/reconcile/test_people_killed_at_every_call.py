@@ -21,6 +21,9 @@ from tests.unit.reconcile.deaths import (
 )
 from tests.unit.reconcile.life import LONGER_THAN_EVERY_GRACE, Life, lives
 
+pytestmark = pytest.mark.slow
+"""A death at each call of many stories takes minutes: one of them is quick enough for all runs."""
+
 FAN = "fan is loud"
 
 

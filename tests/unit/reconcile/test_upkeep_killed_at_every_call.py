@@ -29,6 +29,9 @@ from tests.unit.reconcile.deaths import (
 )
 from tests.unit.reconcile.life import LONGER_THAN_EVERY_GRACE, Life, lives
 
+pytestmark = pytest.mark.slow
+"""A death at each call of many stories takes minutes: one of them is quick enough for all runs."""
+
 HOLD = timedelta(seconds=300)
 LIFE = timedelta(days=7)
 DAY_SECONDS = 86400

@@ -27,6 +27,9 @@ from tests.unit.reconcile.life import LONGER_THAN_EVERY_GRACE
 
 MOST_CALLS_A_PASS = 30
 MOST_PASSES_OF_AN_UNNEEDED_VM = 4
+PASSES_UNTIL_TROUBLE_IS_KNOWN = 3
+"""How an operation ended is read a pass later, and its answer stands from then on."""
+
 LONGER_THAN_EVERY_FAILURE = timedelta(seconds=90)
 END_ROUNDS = 5
 END_TICKS = 7
@@ -49,6 +52,7 @@ class CheckedLives(RuleBasedStateMachine):
         super().__init__()
         self._folder = tempfile.TemporaryDirectory()
         self.list_was_stale = False
+        self.trouble_passes = 0
         self.unneeded_passes: Counter[str] = Counter()
 
     # What holds all the time
@@ -159,6 +163,9 @@ class CheckedLives(RuleBasedStateMachine):
 
     def _pass(self) -> None:
         if self._is_in_trouble():
+            self.trouble_passes = PASSES_UNTIL_TROUBLE_IS_KNOWN
+        if self.trouble_passes:
+            self.trouble_passes -= 1
             self.last_trouble = self.life.now
         working = self.life.working()
         told = self._to_be_told()

@@ -30,6 +30,7 @@ from tests.fakes.slurm import SLURM_22_05, SLURM_24_11, SLURM_26_05
 from tests.property.life_checks import (
     LATER_SIDE_FLAGS,
     LONGER_THAN_EVERY_FAILURE,
+    PASSES_UNTIL_TROUBLE_IS_KNOWN,
     SIDE_FLAGS,
     CheckedLives,
 )
@@ -255,7 +256,7 @@ class Lives(CheckedLives):
             state.hidden.update(reference.name for reference in state.groups)
         if requests:
             state.hidden.update(r.reference.name for r in self.life.ours_waiting())
-        self.last_trouble = self.life.now
+        self.trouble_passes = PASSES_UNTIL_TROUBLE_IS_KNOWN
         self._pass()
         state.hidden.clear()
         self.list_was_stale = True

@@ -23,6 +23,7 @@ from slurm_hooks.compute.model import (
     Scope,
     Template,
     TemplateSpecification,
+    WorkloadPolicy,
     WorkloadPolicySpecification,
 )
 
@@ -39,6 +40,12 @@ class ComputeClient(Protocol):
 
     def read_templates(self, cluster: str) -> tuple[Template, ...]:
         """Read the global instance templates with this cluster's label. Raises ComputeError."""
+
+    def read_workload_policies(self, cluster: str) -> tuple[WorkloadPolicy, ...]:
+        """Read this cluster's workload policies of all regions, in one list.
+
+        Raises ComputeError when a region could not be read.
+        """
 
     def get_group(self, reference: GroupReference) -> Group | None:
         """Read one group; None when it does not exist."""
@@ -61,6 +68,9 @@ class ComputeClient(Protocol):
         self, specification: WorkloadPolicySpecification, request_id: str
     ) -> Operation:
         """Start the creation of a resource policy for compact placement."""
+
+    def delete_workload_policy(self, scope: Scope, name: str, request_id: str) -> Operation:
+        """Start the deletion of a workload policy; one that a group uses is refused."""
 
     def insert_group(self, specification: GroupSpecification, request_id: str) -> Operation:
         """Start the creation of a managed instance group."""

@@ -6,12 +6,14 @@ could not reach makes the whole read an error.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from slurm_hooks.compute import (
     groups,
     instances,
+    members,
     operations,
     resize_requests,
     resource_policies,
@@ -25,6 +27,7 @@ from slurm_hooks.compute.model import (
     GroupReference,
     GroupSpecification,
     Instance,
+    Member,
     Operation,
     RequestReference,
     RequestSpecification,
@@ -33,10 +36,11 @@ from slurm_hooks.compute.model import (
     ScopeKind,
     Template,
     TemplateSpecification,
+    WorkloadPolicy,
     WorkloadPolicySpecification,
 )
 from slurm_hooks.compute.names import location, require_name
-from slurm_hooks.compute.ownership import is_ours
+from slurm_hooks.compute.ownership import is_created_by_name, is_ours
 from slurm_hooks.compute.retry import RetryPolicy
 from slurm_hooks.compute.snapshot import assemble
 from slurm_hooks.compute.transport import Transport, require_complete
@@ -64,28 +68,54 @@ class GoogleComputeClient:
 
     def read(self, cluster: str) -> ComputeSnapshot:
         """See ComputeClient. A group that vanishes between the lists is left out."""
-        found_groups: list[Group] = []
+        found_groups = self._groups_of(cluster)
         found_requests: list[ResizeRequest] = []
-        for group in self._groups_of(cluster):
-            try:
-                found_requests += self._requests_of(group.reference, cluster)
-            except ComputeError as error:
-                if error.kind is not ErrorKind.GONE:
-                    raise
-            else:
-                found_groups.append(group)
-        return assemble(found_groups, found_requests, self._instances_of(cluster))
+        for group in list(found_groups):
+            if not is_created_by_name(group):
+                with self._unless_gone(group, found_groups):
+                    found_requests += self._requests_of(group.reference, cluster)
+        found_instances = self._instances_of(cluster)
+        found_members: list[Member] = []
+        for group in members.groups_to_list(found_groups, found_instances):
+            with self._unless_gone(group, found_groups):
+                found_members += self._members_of(group.reference)
+        return assemble(found_groups, found_requests, found_instances, found_members)
+
+    @contextlib.contextmanager
+    def _unless_gone(self, group: Group, known: list[Group]) -> Iterator[None]:
+        """Take a group out of those known when it turns out to be gone."""
+        try:
+            yield
+        except ComputeError as error:
+            if error.kind is not ErrorKind.GONE:
+                raise
+            known.remove(group)
+
+    def _members_of(self, group: GroupReference) -> list[Member]:
+        service, request = groups.SERVICES[group.scope.kind], self._group_fields(group)
+        pages = self._transport.pages(service, "list_managed_instances", request, may_be_empty=True)
+        return [
+            members.member_from(message, group)
+            for page in pages
+            for message in page.managed_instances
+            if members.lacks_vm(message)
+        ]
 
     def _groups_of(self, cluster: str) -> list[Group]:
         found = (groups.group_from(message) for message in self._all_groups())
         return [group for group in found if is_ours(group, cluster)]
 
     def _all_groups(self) -> Iterator[Any]:
-        service, request = "InstanceGroupManagersClient", {"project": self._project}
+        for scoped_list in self._scoped_lists("InstanceGroupManagersClient"):
+            yield from scoped_list.instance_group_managers
+
+    def _scoped_lists(self, service: str) -> Iterator[Any]:
+        """What an aggregated list of the project has, place by place; complete or an error."""
+        request = {"project": self._project}
         for page in self._transport.pages(service, "aggregated_list", request):
             for scoped_list in page.items.values():
                 require_complete(scoped_list)
-                yield from scoped_list.instance_group_managers
+                yield scoped_list
 
     def _instances_of(self, cluster: str) -> list[Instance]:
         found = read_instances(self._transport, self._project, cluster)
@@ -110,6 +140,15 @@ class GoogleComputeClient:
             for message in page.items
         )
         return tuple(template for template in found if is_ours(template, cluster))
+
+    def read_workload_policies(self, cluster: str) -> tuple[WorkloadPolicy, ...]:
+        """See ComputeClient."""
+        found = (
+            resource_policies.workload_policy_from(message)
+            for scoped_list in self._scoped_lists(resource_policies.SERVICE)
+            for message in scoped_list.resource_policies
+        )
+        return tuple(policy for policy in found if policy and is_ours(policy, cluster))
 
     def get_group(self, reference: GroupReference) -> Group | None:
         """See ComputeClient."""
@@ -165,6 +204,11 @@ class GoogleComputeClient:
         fields = {"resource_policy_resource": body}
         service, scope = resource_policies.SERVICE, specification.scope
         return self._start(service, "insert", scope, fields, request_id)
+
+    def delete_workload_policy(self, scope: Scope, name: str, request_id: str) -> Operation:
+        """See ComputeClient."""
+        fields = {"resource_policy": require_name(name)}
+        return self._start(resource_policies.SERVICE, "delete", scope, fields, request_id)
 
     def insert_group(self, specification: GroupSpecification, request_id: str) -> Operation:
         """See ComputeClient."""

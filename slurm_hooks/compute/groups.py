@@ -1,8 +1,9 @@
 """Managed instance groups: what we ask for and what we read.
 
-A group for resize requests must start empty, must not repair VMs by itself, and, if regional,
-must put all VMs of a request into one zone and never move them. The service refuses resize
-requests otherwise.
+A group must start empty, must not repair VMs by itself, and, if regional, must put all VMs of a
+request into one zone and never move them. The service refuses resize requests otherwise. Groups
+whose VMs are created by name are made alike: a VM that the group made anew by itself would come
+without its node, and the old one would be missed too late.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ SERVICES = {
     ScopeKind.ZONE: "InstanceGroupManagersClient",
     ScopeKind.REGION: "RegionInstanceGroupManagersClient",
 }
+
+_CREATING_COUNTS = ("creating", "creating_without_retries", "recreating")
 
 
 def group_body(specification: GroupSpecification, project: str) -> dict[str, Any]:
@@ -73,6 +76,8 @@ def group_from(message: Any) -> Group:
         target_size=message.target_size,
         description=message.description,
         creation_time_utc=time_utc(message.creation_timestamp),
+        workload_policy=short_name(message.resource_policies.workload_policy),
+        creating=sum(getattr(message.current_actions, word) for word in _CREATING_COUNTS),
     )
 
 

@@ -53,13 +53,44 @@ class GroupReference:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A managed instance group. `template` is the short name of its instance template."""
+    """A managed instance group. `template` is the short name of its instance template.
+
+    `creating` is how many of its members it makes VMs for right now.
+    """
 
     reference: GroupReference
     template: str = ""
     target_size: int = 0
     description: str = ""
     creation_time_utc: datetime | None = None
+    workload_policy: str = ""
+    """The short name of its policy in its region; empty for none."""
+    creating: int = 0
+
+
+class MemberAction(enum.StrEnum):
+    """What a group does with a member, as far as it matters to us.
+
+    CREATING stands for all of the service's words for it: with or without retries, anew.
+    """
+
+    NONE = "NONE"
+    CREATING = "CREATING"
+    LEAVING = "LEAVING"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a group that has no VM.
+
+    `last_attempt_error` is why the last attempt to make its VM failed.
+    """
+
+    group: GroupReference
+    name: str
+    action: MemberAction
+    last_attempt_error: ErrorDetail | None = None
 
 
 class RequestState(enum.StrEnum):
@@ -144,18 +175,29 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkloadPolicy:
+    """A resource policy of a region that places the VMs of groups."""
+
+    scope: Scope
+    name: str
+    description: str = ""
+    creation_time_utc: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ComputeSnapshot:
     """Everything of one cluster that one read of Compute Engine gave.
 
     `instances` is keyed by VM name; of two VMs of one name in two zones the older stands there,
     and both are kept under `duplicates`. `requests` holds the resize requests of all of the
-    cluster's groups.
+    cluster's groups that have any, `members` those without a VM of the groups that have none.
     """
 
     groups: dict[GroupReference, Group] = field(default_factory=dict)
     requests: dict[RequestReference, ResizeRequest] = field(default_factory=dict)
     instances: dict[str, Instance] = field(default_factory=dict)
     duplicates: tuple[Instance, ...] = ()
+    members: dict[str, Member] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +256,7 @@ class WorkloadPolicySpecification:
 
 @dataclass(frozen=True, slots=True)
 class GroupSpecification:
-    """What a managed instance group for resize requests must say. Its size starts at 0.
+    """What a managed instance group must say. Its size starts at 0.
 
     `template` is the name of a global template, or `regions/R/instanceTemplates/T`. `zones` is
     only read for a regional group (ANY_SINGLE_ZONE). With a `workload_policy`, which must exist

@@ -1,9 +1,9 @@
 """The proof that a cloud object is ours: a mark in descriptions, labels on VMs.
 
 What is not marked, or is marked in a way that we do not understand in full, is not ours and is
-never touched. Groups and resize requests have no labels, so their mark is a compact JSON text
-in `description`; VMs get labels from their template. Label values may hold lowercase letters,
-digits, `_` and `-`, at most 63.
+never touched. Groups, resize requests and workload policies have no labels, so their mark is a
+compact JSON text in `description`; VMs get labels from their template. Label values may hold
+lowercase letters, digits, `_` and `-`, at most 63.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from slurm_hooks.compute.model import Group, Instance, ResizeRequest, Template
+from slurm_hooks.compute.model import (
+    Group,
+    Instance,
+    ResizeRequest,
+    Template,
+    WorkloadPolicy,
+)
 
 CLUSTER_LABEL = "slurm-hooks-cluster"
 POOL_LABEL = "slurm-hooks-pool"
@@ -27,11 +33,12 @@ _NODES_HASH_LENGTH = 16
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What is written on a group or a resize request, enough to go on after a restart.
+    """What is written on a group, a request or a workload policy, to go on after a restart.
 
     `generation` tells the template of a group from its earlier ones. `job_id` and `restarts` are
     those of the Slurm job that a request serves, None where no job asked. `nodes_hash` is
-    `hash_of_nodes` of the names that a request was made for.
+    `hash_of_nodes` of the names that a request was made for. `provisioning_model` stands on groups
+    whose VMs are created by name: these have no resize requests.
     """
 
     cluster: str
@@ -40,6 +47,7 @@ class Mark:
     job_id: int | None = None
     restarts: int | None = None
     nodes_hash: str = ""
+    provisioning_model: str = ""
 
 
 def hash_of_nodes(names: Iterable[str]) -> str:
@@ -58,6 +66,7 @@ def encode(mark: Mark) -> str:
         "job_id": mark.job_id,
         "restarts": mark.restarts,
         "nodes_hash": mark.nodes_hash or None,
+        "provisioning_model": mark.provisioning_model or None,
     }
     given = {key: value for key, value in members.items() if value is not None}
     return json.dumps(given, separators=(",", ":"))
@@ -75,7 +84,7 @@ def decode(text: str) -> Mark | None:
     return Mark(**members)
 
 
-_TEXT_MEMBERS = {"cluster", "pool", "generation", "nodes_hash"}
+_TEXT_MEMBERS = {"cluster", "pool", "generation", "nodes_hash", "provisioning_model"}
 _NUMBER_MEMBERS = {"job_id", "restarts", _VERSION_KEY}
 
 
@@ -105,12 +114,20 @@ def labels_of(mark: Mark) -> dict[str, str]:
     return labels
 
 
+def is_created_by_name(group: Group) -> bool:
+    """Whether the VMs of a group of ours are created by name, without resize requests."""
+    mark = decode(group.description)
+    return mark is not None and mark.provisioning_model != ""
+
+
 def instances_filter(cluster: str) -> str:
     """The list filter that lets only this cluster's VMs through. Raises as `labels_of`."""
     return f"labels.{CLUSTER_LABEL}={labels_of(Mark(cluster, 'any'))[CLUSTER_LABEL]}"
 
 
-def is_ours(thing: Group | ResizeRequest | Instance | Template, cluster: str) -> bool:
+def is_ours(
+    thing: Group | ResizeRequest | Instance | Template | WorkloadPolicy, cluster: str
+) -> bool:
     """Whether a cloud object belongs to this cluster, proven by its mark or labels."""
     if isinstance(thing, Instance | Template):
         return thing.labels.get(CLUSTER_LABEL) == cluster

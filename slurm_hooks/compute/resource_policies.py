@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from slurm_hooks.compute.model import WorkloadPolicySpecification
-from slurm_hooks.compute.names import require_name
+from slurm_hooks.compute.model import (
+    Scope,
+    ScopeKind,
+    WorkloadPolicy,
+    WorkloadPolicySpecification,
+)
+from slurm_hooks.compute.names import require_name, short_name, time_utc
 
 SERVICE = "ResourcePoliciesClient"
 
@@ -21,3 +26,15 @@ def workload_policy_body(specification: WorkloadPolicySpecification) -> dict[str
         "description": specification.description,
         "workload_policy": {"type_": "HIGH_THROUGHPUT"},
     }
+
+
+def workload_policy_from(message: Any) -> WorkloadPolicy | None:
+    """A workload policy from its protobuf message; None for a resource policy of another kind."""
+    if "workload_policy" not in message:
+        return None
+    return WorkloadPolicy(
+        scope=Scope(ScopeKind.REGION, short_name(message.region)),
+        name=message.name,
+        description=message.description,
+        creation_time_utc=time_utc(message.creation_timestamp),
+    )

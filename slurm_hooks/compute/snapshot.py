@@ -6,18 +6,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from slurm_hooks.compute.model import ComputeSnapshot, Group, Instance, ResizeRequest
+from slurm_hooks.compute.model import ComputeSnapshot, Group, Instance, Member, ResizeRequest
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def assemble(
-    groups: Iterable[Group], requests: Iterable[ResizeRequest], instances: Iterable[Instance]
+    groups: Iterable[Group],
+    requests: Iterable[ResizeRequest],
+    instances: Iterable[Instance],
+    members: Iterable[Member] = (),
 ) -> ComputeSnapshot:
     """A snapshot of what was read.
 
     Of several VMs of one name the oldest stands under `instances`, all under `duplicates`. A VM
-    that came twice, on two pages, is one VM.
+    that came twice, on two pages, is one VM. A member whose VM was listed has one.
     """
     by_name: dict[str, dict[tuple[str, str], Instance]] = defaultdict(dict)
     for instance in instances:
@@ -28,6 +31,7 @@ def assemble(
         requests={request.reference: request for request in requests},
         instances={name: found[0] for name, found in namesakes.items()},
         duplicates=_duplicates(namesakes.values()),
+        members={member.name: member for member in members if member.name not in namesakes},
     )
 
 

@@ -1,8 +1,10 @@
 """Instance templates: what each provisioning model must say.
 
 A FLEX_START template names how long its VMs live, deletes them at the end, uses no reservation
-and is neither migrated nor restarted. `machineType` and `diskType` are bare names: a link gives
-an internal error of the service.
+and is neither migrated nor restarted. A SPOT template deletes its VMs when they are preempted. No
+VM restarts by itself after a host error, whatever its model: its job has gone back to the queue,
+and its node gets a new VM. `machineType` and `diskType` are bare names: a link gives an internal
+error of the service.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ def _scheduling(specification: TemplateSpecification) -> dict[str, Any]:
     migrates = stays_put and not specification.accelerator_count
     scheduling: dict[str, Any] = {
         "provisioning_model": _SERVICE_MODELS[model],
-        "automatic_restart": stays_put and specification.run_duration_seconds is None,
+        "automatic_restart": False,
         "on_host_maintenance": "MIGRATE" if migrates else "TERMINATE",
     }
     return scheduling | _end_of_life(specification)

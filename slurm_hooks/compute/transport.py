@@ -44,15 +44,21 @@ class Transport:
         self._services: dict[str, Any] = {}
         self._session: Any = None
 
-    def call(self, service: str, method: str, request: dict[str, Any]) -> Any:
+    def call(
+        self, service: str, method: str, request: dict[str, Any], *, may_be_empty: bool = False
+    ) -> Any:
         """Call a method, again if that is safe, and give its answer as a protobuf message.
 
         `service` is a client class of the library. A request that changes something must hold
         a `request_id`. Raises ComputeError.
         """
-        return with_retries(self._policy, lambda: self._call_once(service, method, request))
+        return with_retries(
+            self._policy, lambda: self._call_once(service, method, request, may_be_empty)
+        )
 
-    def _call_once(self, service: str, method: str, request: dict[str, Any]) -> Any:
+    def _call_once(
+        self, service: str, method: str, request: dict[str, Any], may_be_empty: bool
+    ) -> Any:
         with translated_errors():
             client = self._service(service)
         bound = getattr(client, method)
@@ -62,17 +68,23 @@ class Transport:
             )
         if hasattr(answer, "pages"):
             answer = next(iter(answer.pages))
-        return require_content(type(answer).pb(answer))
+        message = type(answer).pb(answer)
+        return message if may_be_empty else require_content(message)
 
-    def pages(self, service: str, method: str, request: dict[str, Any]) -> Iterator[Any]:
+    def pages(
+        self, service: str, method: str, request: dict[str, Any], *, may_be_empty: bool = False
+    ) -> Iterator[Any]:
         """All pages of a list, each retried on its own. Raises ComputeError.
 
-        A page that says that a part of the answer is missing is an error, too.
+        A page that says that a part of the answer is missing is an error, too. `may_be_empty` is
+        for lists that have no `kind`, where nothing at all is an answer.
         """
         token = ""
         while True:
-            page = self.call(service, method, request | {"page_token": token} if token else request)
-            require_complete(page)
+            asked = request | {"page_token": token} if token else request
+            page = self.call(service, method, asked, may_be_empty=may_be_empty)
+            if hasattr(page, "warning"):
+                require_complete(page)
             yield page
             if page.next_page_token == token and token:
                 raise unreadable("a page repeats")

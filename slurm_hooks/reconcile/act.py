@@ -1,13 +1,13 @@
 """Act: carry out a plan, action by action; one that is refused stops no other.
 
-Mutations of Compute Engine only start their operations. Node states are read again just before
-they are changed, once for all of them, and a node that is no longer as expected is left alone.
+Mutations of Compute Engine only start their operations.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -17,42 +17,45 @@ from slurm_hooks.compute.model import Operation
 from slurm_hooks.compute.retry import RETRIED
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.log import log_event
+from slurm_hooks.reconcile import act_deletions, act_nodes
 from slurm_hooks.reconcile.act_deletions import Deletions, attempt_of, failed, started
 from slurm_hooks.reconcile.act_end_of_life import change_reservation, warn_job
-from slurm_hooks.reconcile.act_holds import clear_reasons, keep_pool_record
+from slurm_hooks.reconcile.act_holds import keep_pool_record
+from slurm_hooks.reconcile.act_nodes import change_nodes
 from slurm_hooks.reconcile.actions import (
     Action,
     CancelRequest,
     ClearReason,
+    CreateInstances,
     CreateReservation,
     DeleteGroup,
     DeleteInstance,
     DeleteRequest,
     DeleteReservation,
     DeleteTemplate,
+    DeleteWorkloadPolicy,
     ForgetCall,
     InsertGroup,
     InsertRequest,
     KeepConsole,
     KeepPoolRecord,
     Plan,
+    ReasonCode,
     TellJob,
     UpdateNode,
+    WaitKind,
     WarnJob,
 )
-from slurm_hooks.reconcile.comments import job_comment, node_reason
-from slurm_hooks.reconcile.expectations import still_holds
-from slurm_hooks.reconcile.memory import Outcome
+from slurm_hooks.reconcile.comments import job_comment
+from slurm_hooks.reconcile.outcome import Outcome, Outcomes
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory
-from slurm_hooks.reconcile.turns import in_turn, is_unanswered, not_done, parts, up_to_silence
+from slurm_hooks.reconcile.turns import Shares, in_turn, not_done, parts, up_to_silence
 from slurm_hooks.slurm.client import SlurmClient, SlurmError
 
 LOG = logging.getLogger("slurm-hooksd")
 
 ActionType = TypeVar("ActionType")
-Outcomes = tuple[Outcome, ...]
-"""What came of one call, which may carry out many actions."""
 
 
 class Actor:
@@ -65,36 +68,43 @@ class Actor:
         calls: CallsDirectory,
         consoles: ConsolesDirectory,
         alive: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`alive` is called after each call to a system: a pass of many calls is no hang."""
+        """`alive` is called after each call to a system: a pass of many calls is no hang.
+
+        `clock` gives seconds that only go forward.
+        """
         self._slurm = slurm
         self._compute = compute
         self._calls = calls
         self._consoles = consoles
         self._alive = alive
+        self._clock = clock
         self._deletions = Deletions(compute)
 
     def act(self, plan: Plan, memory: Memory) -> tuple[Outcome, ...]:
         """Carry out the actions of a plan and say what came of each.
 
-        A system that does not answer is not asked again, and of some kinds of action only so
-        many are carried out: those without an outcome are left for the next pass.
+        A system that does not answer is not asked again, and of each kind of action only so
+        many are carried out, and for so long: those without an outcome are left for the next pass.
 
         Compute Engine comes first: VMs are asked for before people are told, and a request must
         be given up before its nodes look free to Slurm. Jobs are told before their nodes change,
-        since a job that has ended takes no comment, and records of pools are kept before them: a
-        comment costs a node that is in service its reason. Reservations come last: until then
-        they guard nodes whose VMs ended.
+        since a job that has ended takes no comment. A pool's nodes are drained before its record
+        says that it is held, which would else be a hold of no nodes if we died in between; its
+        other nodes change after it, since a comment costs a node in service its reason.
+        Reservations come last: until then they guard nodes whose VMs ended.
         """
         due = in_turn(plan.actions, memory.in_vain)
+        shares = Shares(self._clock)
         outcomes: list[Outcome] = []
         for of_call in itertools.chain(
             up_to_silence(
                 of_call
                 for part in parts(due, memory.in_vain)
-                for of_call in self._change_compute(part, memory)
+                for of_call in self._change_compute(part, memory, shares)
             ),
-            up_to_silence(self._change_slurm(due)),
+            up_to_silence(self._change_slurm(due, plan, memory, shares)),
         ):
             outcomes.extend(of_call)
             self._alive()
@@ -104,29 +114,73 @@ class Actor:
             outcomes.append(Outcome(forget))
         return tuple(outcomes)
 
-    def _change_compute(self, due: Sequence[Action], memory: Memory) -> Iterator[Outcomes]:
-        for outcome in self._start_all(due, memory):
-            yield (outcome,)
-        for keep in _of_type(due, KeepConsole):
-            yield (self._keep_console(keep),)
-        yield from self._deletions.delete_instances(list(_of_type(due, DeleteInstance)), memory)
-        for group in _of_type(due, DeleteGroup):
-            yield (self._deletions.delete_group(group, memory),)
-        for template in _of_type(due, DeleteTemplate):
-            yield (self._deletions.delete_template(template, memory),)
+    def _change_compute(
+        self, due: Sequence[Action], memory: Memory, shares: Shares
+    ) -> Iterator[Outcomes]:
+        deletions, within = self._deletions, shares.within
+        yield from within(
+            CancelRequest, _each(due, CancelRequest, lambda action: self._cancel(action, memory))
+        )
+        yield from within(InsertRequest, self._insert_all(due, memory))
+        yield from within(
+            DeleteRequest, _each(due, DeleteRequest, lambda action: self._delete(action, memory))
+        )
+        yield from within(KeepConsole, _each(due, KeepConsole, self._keep_console))
+        yield from within(
+            DeleteInstance,
+            deletions.delete_instances(list(_of_type(due, DeleteInstance)), memory),
+            act_deletions.MOST_CALLS_A_PASS,
+        )
+        yield from within(
+            DeleteGroup,
+            _each(due, DeleteGroup, lambda action: deletions.delete_group(action, memory)),
+        )
+        yield from within(
+            DeleteTemplate,
+            _each(due, DeleteTemplate, lambda action: deletions.delete_template(action, memory)),
+        )
+        yield from within(
+            DeleteWorkloadPolicy,
+            _each(
+                due,
+                DeleteWorkloadPolicy,
+                lambda action: deletions.delete_workload_policy(action, memory),
+            ),
+        )
 
-    def _change_slurm(self, due: Sequence[Action]) -> Iterator[Outcomes]:
-        for tell in _of_type(due, TellJob):
-            yield (self._tell(tell),)
-        for warning in _of_type(due, WarnJob):
-            yield (warn_job(self._slurm, warning),)
-        for record in _of_type(due, KeepPoolRecord):
-            yield (keep_pool_record(self._slurm, record),)
-        yield from self._update_nodes(list(_of_type(due, UpdateNode)))
-        yield tuple(clear_reasons(self._slurm, list(_of_type(due, ClearReason))))
-        for action in due:
-            if isinstance(action, CreateReservation | DeleteReservation):
-                yield (change_reservation(self._slurm, action),)
+    def _change_slurm(
+        self, due: Sequence[Action], plan: Plan, memory: Memory, shares: Shares
+    ) -> Iterator[Outcomes]:
+        slurm, within = self._slurm, shares.within
+        untold = _jobs_to_tell_of_failure(plan)
+        for of_call in within(TellJob, _each(due, TellJob, self._tell)):
+            tried = (outcome.action for outcome in of_call)
+            untold.difference_update(tell.job_id for tell in _of_type(tried, TellJob))
+            yield of_call
+        yield from within(WarnJob, _each(due, WarnJob, lambda action: warn_job(slurm, action)))
+        changes = [
+            action
+            for action in due
+            if isinstance(action, ClearReason)
+            or (isinstance(action, UpdateNode) and action.told_job not in untold)
+        ]
+        drains = [action for action in changes if _begins_hold(action)]
+        others = [action for action in changes if not _begins_hold(action)]
+        most = act_nodes.MOST_BATCHES_A_PASS
+        yield from within(UpdateNode, change_nodes(slurm, drains, memory.refusals), most)
+        yield from within(
+            KeepPoolRecord,
+            _each(due, KeepPoolRecord, lambda action: keep_pool_record(slurm, action)),
+        )
+        yield from within(UpdateNode, change_nodes(slurm, others, memory.refusals), most)
+        yield from within(
+            CreateReservation,
+            (
+                (change_reservation(slurm, action),)
+                for action in due
+                if isinstance(action, CreateReservation | DeleteReservation)
+            ),
+        )
 
     def _tell(self, action: TellJob) -> Outcome:
         try:
@@ -142,50 +196,54 @@ class Actor:
             text = self._compute.get_serial_port_output(action.zone, action.node)
             path = self._consoles.keep(action.node, action.instance_id, text)
         except (ComputeError, OSError) as error:
-            log_event(LOG, logging.WARNING, "console not kept", node=action.node, error=error)
+            log_event(LOG, logging.DEBUG, "console not kept", node=action.node, error=error)
             unanswered = isinstance(error, ComputeError) and error.kind in RETRIED
             return Outcome(action, note=str(error), unanswered=unanswered)
         log_event(LOG, logging.INFO, "console kept", node=action.node, file=path)
         return Outcome(action)
 
-    def _start_all(self, actions: Iterable[Action], memory: Memory) -> Iterator[Outcome]:
+    def _insert_all(self, due: Iterable[Action], memory: Memory) -> Iterator[Outcomes]:
         """In the plan's order. After a full quota of active requests the later ones of the same
         region are left for the next pass: one of them must not get a place that falls free now."""
         full_regions: set[str] = set()
-        for action in actions:
-            if isinstance(action, InsertRequest):
+        for action in due:
+            if isinstance(action, InsertGroup):
+                yield (self._insert_group(action, attempt_of(action, memory)),)
+            elif isinstance(action, InsertRequest):
                 region = action.request.reference.group.scope.region
                 if region in full_regions:
                     continue
-                outcome = self._start(action, memory)
+                outcome = self._insert(action, memory)
                 if outcome.error is not None and outcome.error.kind is ErrorKind.QUOTA:
                     full_regions.add(region)
-                yield outcome
-            elif isinstance(action, InsertGroup | CancelRequest | DeleteRequest):
-                yield self._start(action, memory)
+                yield (outcome,)
+            elif isinstance(action, CreateInstances):
+                yield (self._create(action, memory),)
 
-    def _start(
-        self, action: InsertGroup | InsertRequest | CancelRequest | DeleteRequest, memory: Memory
-    ) -> Outcome:
+    def _create(self, action: CreateInstances, memory: Memory) -> Outcome:
         request_id = attempt_of(action, memory)
-        match action:
-            case InsertGroup():
-                return self._insert_group(action, request_id)
-            case InsertRequest():
-                return started(
-                    action,
-                    lambda: self._compute.insert_resize_request(action.request, request_id),
-                )
-            case CancelRequest():
-                return started(
-                    action,
-                    lambda: self._compute.cancel_resize_request(action.request, request_id),
-                )
-            case DeleteRequest():
-                return started(
-                    action,
-                    lambda: self._compute.delete_resize_request(action.request, request_id),
-                )
+        return started(
+            action,
+            lambda: self._compute.create_instances(action.group, action.names, request_id),
+        )
+
+    def _insert(self, action: InsertRequest, memory: Memory) -> Outcome:
+        request_id = attempt_of(action, memory)
+        return started(
+            action, lambda: self._compute.insert_resize_request(action.request, request_id)
+        )
+
+    def _cancel(self, action: CancelRequest, memory: Memory) -> Outcome:
+        request_id = attempt_of(action, memory)
+        return started(
+            action, lambda: self._compute.cancel_resize_request(action.request, request_id)
+        )
+
+    def _delete(self, action: DeleteRequest, memory: Memory) -> Outcome:
+        request_id = attempt_of(action, memory)
+        return started(
+            action, lambda: self._compute.delete_resize_request(action.request, request_id)
+        )
 
     def _insert_group(self, action: InsertGroup, request_id: str) -> Outcome:
         """What the group names first, each in a pass of its own: it must exist by then."""
@@ -213,46 +271,26 @@ class Actor:
                 lambda: self._compute.insert_workload_policy(policy, f"{request_id} policy"),
             )
 
-    def _update_nodes(self, actions: Sequence[UpdateNode]) -> Iterator[Outcomes]:
-        if not actions:
-            return
-        try:
-            present = self._slurm.read_nodes([action.node for action in actions])
-        except SlurmError as error:
-            level = logging.DEBUG if is_unanswered(error) else logging.WARNING
-            log_event(LOG, level, "nodes not read again", error=error)
-            yield _not_done(actions, error)
-            return
-        due = [
-            action
-            for action in actions
-            if action.node in present and still_holds(action.expectation, present[action.node])
-        ]
-        by_update = sorted(due, key=lambda action: (action.updates, node_reason(action)))
-        for (updates, reason), batch in itertools.groupby(
-            by_update, key=lambda action: (action.updates, node_reason(action))
-        ):
-            members = tuple(batch)
-            names = [action.node for action in members]
-            try:
-                for update in updates:
-                    self._slurm.update_nodes(names, update, reason or None)
-            except SlurmError as error:
-                level = logging.DEBUG if is_unanswered(error) else logging.WARNING
-                log_event(LOG, level, "nodes not changed", nodes=names, error=error)
-                yield _not_done(members, error)
-                continue
-            states = "+".join(updates)
-            log_event(LOG, logging.INFO, "nodes changed", nodes=names, to=states, reason=reason)
-            yield tuple(Outcome(action) for action in members)
-
-
-def _not_done(actions: Iterable[Action], error: SlurmError) -> Outcomes:
-    """A node that was refused has no outcome, as one that is no longer as expected."""
-    if not is_unanswered(error):
-        return ()
-    return tuple(not_done(action, error) for action in actions)
-
 
 def _of_type(actions: Iterable[Action], kind: type[ActionType]) -> Iterator[ActionType]:
     return (action for action in actions if isinstance(action, kind))
+
+
+def _each(
+    due: Iterable[Action], kind: type[ActionType], call: Callable[[ActionType], Outcome]
+) -> Iterator[Outcomes]:
+    """A call for each action of a kind."""
+    return ((call(action),) for action in _of_type(due, kind))
+
+
+def _jobs_to_tell_of_failure(plan: Plan) -> set[int]:
+    """The jobs whose nodes must not change before: they may be gone from them a moment later."""
+    return {
+        tell.job_id
+        for tell in _of_type(plan.actions, TellJob)
+        if tell.status is not None and tell.status.kind is WaitKind.FAILED
+    }
+
+
+def _begins_hold(action: UpdateNode | ClearReason) -> bool:
+    return isinstance(action, UpdateNode) and action.reason is ReasonCode.POOL_HELD

@@ -1,4 +1,4 @@
-"""Deletions of VMs, groups and templates: in as few calls as possible, and never more by mistake.
+"""Deletions of VMs and of what makes them: in as few calls as possible, never more by mistake.
 
 One bad member can fail a call for a thousand. So the VMs whose deletion has failed before come in
 smaller calls at each attempt, and in the end alone and without their group, which may have lost
@@ -17,8 +17,14 @@ from slurm_hooks.compute.errors import ComputeError
 from slurm_hooks.compute.model import GroupReference, Operation, Scope, ScopeKind
 from slurm_hooks.compute.retry import RETRIED
 from slurm_hooks.history.log import log_event
-from slurm_hooks.reconcile.actions import Action, DeleteGroup, DeleteInstance, DeleteTemplate
-from slurm_hooks.reconcile.memory import Outcome
+from slurm_hooks.reconcile.actions import (
+    Action,
+    DeleteGroup,
+    DeleteInstance,
+    DeleteTemplate,
+    DeleteWorkloadPolicy,
+)
+from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.snapshot import Memory
 
 LOG = logging.getLogger("slurm-hooksd")
@@ -62,6 +68,14 @@ class Deletions:
         scope, request_id = Scope(ScopeKind.GLOBAL, ""), attempt_of(action, memory)
         return started(
             action, lambda: self._compute.delete_template(scope, action.name, request_id)
+        )
+
+    def delete_workload_policy(self, action: DeleteWorkloadPolicy, memory: Memory) -> Outcome:
+        """Start to delete a policy; the service refuses it for one that is in use."""
+        request_id = attempt_of(action, memory)
+        return started(
+            action,
+            lambda: self._compute.delete_workload_policy(action.scope, action.name, request_id),
         )
 
     def _delete_together(

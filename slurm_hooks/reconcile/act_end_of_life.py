@@ -10,7 +10,7 @@ from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.actions import CreateReservation, DeleteReservation, WarnJob
 from slurm_hooks.reconcile.comments import end_of_life_comment
 from slurm_hooks.reconcile.end_of_life import DURATION_SECONDS
-from slurm_hooks.reconcile.memory import Outcome
+from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.turns import not_done
 from slurm_hooks.slurm.client import (
     ReservationSpecification,

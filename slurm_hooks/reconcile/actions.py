@@ -34,6 +34,10 @@ class Expectation(enum.StrEnum):
     REGISTERED = "no power flag"
     IDLE = "no power flag and IDLE"
     DRAINING = "taken out of service with jobs on it"
+    DOWN_BY_HAND = "set DOWN by a person"
+    WITHDRAWN = "POWERING_UP and taken out of service"
+    SET_ASIDE = "off or going off, to be drained again"
+    REBOOTING = "rebooting"
     NOT_RESPONDING = "DOWN and not responding"
     RESUME_FAILED = "DOWN and POWERED_DOWN"
     OFF = "POWERED_DOWN"
@@ -82,6 +86,25 @@ class InsertRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateInstances:
+    """Create the VMs of one job, or of nodes that no job has, by their names. At most 1,000.
+
+    The service makes each of them as soon as it can, and tries again where it cannot. `stem` is
+    made of the job's start and the names.
+    """
+
+    group: GroupReference
+    names: tuple[str, ...]
+    stem: str
+    pool_id: str
+    job_id: int | None
+
+    @property
+    def subject(self) -> str:
+        return subject_of_creation(self.group, self.stem)
+
+
+@dataclass(frozen=True, slots=True)
 class CancelRequest:
     """Give up a resize request that is still waiting."""
 
@@ -101,14 +124,15 @@ class DeleteRequest:
 
     @property
     def subject(self) -> str:
-        return f"delete request {_request_text(self.request)}"
+        return f"{DELETE_REQUEST} {_request_text(self.request)}"
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteInstance:
     """Delete one VM. The same name's next VM has another id, hence the id in the subject.
 
-    `group` is None for a VM that is in no group.
+    `group` is None for a VM that is in no group, zone and id are empty for a member of one that
+    has no VM.
     """
 
     group: GroupReference | None
@@ -144,11 +168,25 @@ class DeleteTemplate:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteWorkloadPolicy:
+    """Delete a workload policy that neither a group nor a pool uses."""
+
+    scope: Scope
+    name: str
+
+    @property
+    def subject(self) -> str:
+        return f"delete workload policy {self.scope}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class UpdateNode:
     """Ask Slurm for node states, one after another, if the node is still as expected.
 
     Without a reason the node keeps the one that it has; `kept_reason` repeats it where Slurm
-    demands one. `renewed_for` is the job that lacks a fresh VM, if that is why.
+    demands one. `renewed_for` is the job that lacks a fresh VM, if that is why. `told_job` is the
+    job that must have been told before, since one that has ended takes no comment any more.
+    `since_utc` is since when a VM was wanted that never came.
     """
 
     node: str
@@ -159,6 +197,8 @@ class UpdateNode:
     detail: str = ""
     kept_reason: str = ""
     renewed_for: JobStart | None = None
+    told_job: int | None = None
+    since_utc: datetime | None = None
 
     @property
     def subject(self) -> str:
@@ -223,6 +263,8 @@ class WaitKind(enum.StrEnum):
 class JobStatus:
     """What to tell the owner of a job: what it waits for, which code, since when.
 
+    `since_utc` is when its request or VM was made, where it waits for that; else when Slurm gave
+    the job its nodes. All of these survive a restart of ours.
     `machine_type` and `place` are of the pool whose nodes the job waits for longest, and so is
     `usual_wait_seconds`, the median of what its last `usual_wait_requests` requests waited.
     """
@@ -313,11 +355,13 @@ class ForgetCall:
 Action = (
     InsertGroup
     | InsertRequest
+    | CreateInstances
     | CancelRequest
     | DeleteRequest
     | DeleteInstance
     | DeleteGroup
     | DeleteTemplate
+    | DeleteWorkloadPolicy
     | UpdateNode
     | KeepPoolRecord
     | ClearReason
@@ -374,18 +418,32 @@ class Plan:
 
 
 INSERT_REQUEST = "insert request"
+DELETE_REQUEST = "delete request"
+CREATE_INSTANCES = "create instances"
 
 
 def told_as(action: Action) -> str:
-    """What people are told that a refusal is about: VMs of a group are deleted together."""
-    if isinstance(action, DeleteInstance) and action.group is not None:
-        return f"delete instances of {action.group.name}"
-    return action.subject
+    """What people are told that a refusal is about: VMs of a group are deleted together, and
+    nodes that become the same are changed together."""
+    match action:
+        case DeleteInstance() if action.group is not None:
+            return f"delete instances of {action.group.name}"
+        case UpdateNode():
+            return f"update nodes to {'+'.join(action.updates)}"
+        case ClearReason():
+            return "clear reasons"
+        case _:
+            return action.subject
 
 
 def subject_of_insertion(reference: RequestReference) -> str:
     """The subject of the action that makes this resize request."""
     return f"{INSERT_REQUEST} {_request_text(reference)}"
+
+
+def subject_of_creation(group: GroupReference, stem: str) -> str:
+    """The subject of the action that creates VMs by name."""
+    return f"{CREATE_INSTANCES} {group.scope}/{group.name}/{stem}"
 
 
 def _request_text(reference: RequestReference) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from slurm_hooks.compute.errors import ErrorKind
 from slurm_hooks.reconcile.actions import Action, Plan
-from slurm_hooks.reconcile.memory import Outcome
+from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.passes import Passes
 
 SECOND_LOOK_SECONDS = 2.0

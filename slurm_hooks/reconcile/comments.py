@@ -6,7 +6,7 @@ does not is a person's and is never overwritten.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from slurm_hooks.reconcile.actions import JobStatus, UpdateNode, WaitKind, WarnJob
 from slurm_hooks.reconcile.reasons import PREFIX
@@ -40,34 +40,44 @@ def job_comment(status: JobStatus | None) -> str:
         return ""
     what = f"{status.node_count} x {status.machine_type} in {status.place}"
     since = f" since {_stamp(status.since_utc)}" if status.since_utc else ""
+    wanted = _wanted(status.since_utc)
     match status.kind:
         case WaitKind.FAILED:
-            return f"{_FAILURE_PREFIX} {what}: {status.code}{_detail(status.detail)}"
+            return f"{_FAILURE_PREFIX} {what}{wanted}: {status.code}{_detail(status.detail)}"
         case WaitKind.CAPACITY:
             code = f" ({status.code})" if status.code else ""
             return f"{PREFIX} waiting for capacity for {what}{since}{code}{_usual_wait(status)}"
         case WaitKind.REQUEST:
-            return f"{PREFIX} asking for {what}"
+            return f"{PREFIX} asking for {what}{wanted}"
         case WaitKind.PLACE:
             code = f" ({status.code})" if status.code else ""
             return (
-                f"{PREFIX} waiting for its turn to ask for {what}:"
+                f"{PREFIX} waiting for its turn to ask for {what}{wanted}:"
                 f" too many resize requests are active in the region{code}"
             )
         case WaitKind.GROUP:
-            return f"{PREFIX} creating the instance group for {what}"
+            return f"{PREFIX} creating the instance group for {what}{wanted}"
         case WaitKind.DELETION:
-            return f"{PREFIX} waiting for earlier VMs of the same names to go: {what}"
+            return f"{PREFIX} waiting for earlier VMs of the same names to go: {what}{wanted}"
         case WaitKind.BOOT:
-            return f"{PREFIX} VMs granted, booting: {what}"
+            return f"{PREFIX} VMs granted, booting: {what}{since}"
 
 
 def node_reason(update: UpdateNode) -> str:
-    """The reason of a node whose state we change; empty where it keeps the one it has."""
+    """The reason of a node whose state we change; empty where it keeps the one it has.
+
+    Slurm itself stamps each reason with the time at which it was given. A time of our own stands
+    where it says more and is the same for all nodes of a job: nodes are changed by reason.
+    """
     if update.reason is None:
         return update.kept_reason
     code = f" {update.code}" if update.code else ""
-    return f"{PREFIX} {update.reason.value}{code}{_detail(update.detail)}"
+    wanted = _wanted(update.since_utc)
+    return f"{PREFIX} {update.reason.value}{code}{wanted}{_detail(update.detail)}"
+
+
+def _wanted(since_utc: datetime | None) -> str:
+    return f", wanted since {_stamp(since_utc)}" if since_utc else ""
 
 
 def _detail(text: str) -> str:
@@ -93,4 +103,4 @@ def _duration(seconds: int) -> str:
 
 
 def _stamp(time_utc: datetime) -> str:
-    return time_utc.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return time_utc.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

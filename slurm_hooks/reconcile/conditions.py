@@ -11,19 +11,9 @@ from collections.abc import Iterable, Iterator
 
 from slurm_hooks.compute.errors import ErrorKind
 from slurm_hooks.history.log import log_event
-from slurm_hooks.reconcile.actions import (
-    CreateReservation,
-    DeleteReservation,
-    KeepPoolRecord,
-    Notice,
-    NoticeKind,
-    Plan,
-    TellJob,
-    UpdateNode,
-    WarnJob,
-    told_as,
-)
-from slurm_hooks.reconcile.memory import Outcome
+from slurm_hooks.reconcile.actions import KeepConsole, Notice, NoticeKind, Plan, told_as
+from slurm_hooks.reconcile.outcome import Outcome
+from slurm_hooks.reconcile.refusals import ASKED_OF_SLURM, is_told
 
 LOG = logging.getLogger("slurm-hooksd")
 
@@ -45,16 +35,6 @@ _EXPECTED = frozenset({ErrorKind.CONFLICT, ErrorKind.GONE})
 
 SLURMCTLD = "slurmctld"
 """The subject of all changes that slurmctld did not answer to."""
-
-_ASKED_OF_SLURM = (
-    TellJob,
-    WarnJob,
-    KeepPoolRecord,
-    UpdateNode,
-    CreateReservation,
-    DeleteReservation,
-)
-"""A refusal about a job is no condition: it may have ended meanwhile."""
 
 
 class Conditions:
@@ -105,8 +85,10 @@ def _refusals(outcomes: Iterable[Outcome]) -> Iterator[Notice]:
         if error is not None and error.kind not in _EXPECTED:
             detail = f"{error.code} {error.message}"
             yield Notice(NoticeKind.FAILURE, told_as(action), detail, error.kind)
-        elif isinstance(action, _ASKED_OF_SLURM) and outcome.note:
+        elif outcome.note and isinstance(action, KeepConsole):
+            yield Notice(NoticeKind.FAILURE, action.subject, outcome.note)
+        elif outcome.note and isinstance(action, ASKED_OF_SLURM):
             if outcome.unanswered:
                 yield Notice(NoticeKind.FAILURE, SLURMCTLD, outcome.note)
-            elif not isinstance(action, TellJob | WarnJob):
-                yield Notice(NoticeKind.FAILURE, action.subject, outcome.note)
+            elif is_told(action):
+                yield Notice(NoticeKind.FAILURE, told_as(action), outcome.note)

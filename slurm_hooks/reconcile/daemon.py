@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
@@ -27,12 +28,14 @@ from slurm_hooks.reconcile.bell import Bell
 from slurm_hooks.reconcile.by_hand import propose
 from slurm_hooks.reconcile.locks import (
     Locked,
+    TurnNeverCame,
     daemon_is_there,
     daemon_runner,
     next_runner,
     sole_runner,
 )
-from slurm_hooks.reconcile.passes import Passes, delay_after
+from slurm_hooks.reconcile.pace import Pace
+from slurm_hooks.reconcile.passes import Passes
 from slurm_hooks.reconcile.report import plan_as_json, plan_as_text
 from slurm_hooks.reconcile.service_manager import notify
 
@@ -77,8 +80,7 @@ class Signals:
 def serve(controller: assembly.Controller) -> None:
     """Run passes until told to stop; SIGHUP reads settings and cluster file again."""
     bell = Bell(controller.spool_directory)
-    signals = Signals(bell)
-    delay = 0.0
+    signals, pace = Signals(bell), Pace()
     try:
         signals.install()
         log_event(LOG, logging.INFO, "started", cluster=controller.cluster.cluster_id)
@@ -86,11 +88,13 @@ def serve(controller: assembly.Controller) -> None:
         while True:
             if signals.reload.is_set():
                 signals.reload.clear()
-                controller = _reloaded(controller)
+                controller = reloaded(controller)
             bell.rung.clear()
             plan = _guarded_pass(controller.passes, bell.take_confirmed_kills())
             notify("WATCHDOG=1")
-            delay = delay_after(plan, delay, controller.interval_seconds)
+            delay = pace.delay_after(
+                plan, controller.interval_seconds, in_vain=controller.passes.acted_in_vain
+            )
             _wait(controller.passes, bell, delay)
     except Stopped:
         log_event(LOG, logging.INFO, "stopped")
@@ -114,12 +118,12 @@ def run_until_settled(passes: Passes, gives_way: Callable[[], bool], limit_secon
     when `gives_way` says that somebody else goes on from here.
     """
     end = time.monotonic() + limit_seconds
-    delay = 0.0
+    pace = Pace()
     while not gives_way():
         plan = passes.run()
         if not plan.unsettled and not plan.actions and not passes.has_operations:
             return True
-        delay = delay_after(plan, delay, 5.0)
+        delay = pace.delay_after(plan, 5.0, in_vain=passes.acted_in_vain)
         if time.monotonic() + delay > end:
             return False
         time.sleep(delay)
@@ -137,14 +141,25 @@ def _wait(passes: Passes, bell: Bell, delay: float) -> None:
             return
 
 
-def _reloaded(controller: assembly.Controller) -> assembly.Controller:
+def reloaded(controller: assembly.Controller) -> assembly.Controller:
+    """The controller of settings and cluster file as they are now; the old one if they are wrong.
+
+    What people were told already is not said again.
+    """
     try:
         fresh = assembly.assemble(controller.settings_file)
     except assembly.ERRORS as error:
         log_event(LOG, logging.ERROR, "not reloaded, going on as before", error=error)
         return controller
+    fresh.passes.go_on_from(controller.passes)
     log_event(LOG, logging.INFO, "reloaded", settings=controller.settings_file)
     return fresh
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"slurm-hooksd {metadata.version('slurm-hooks')}")
+        raise typer.Exit
 
 
 @app.command()
@@ -172,6 +187,9 @@ def command(
     ] = "",
     foreground: Annotated[
         bool, typer.Option("--foreground", help="Log to stderr instead of the log file.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Version.")
     ] = False,
 ) -> None:
     """Keep Compute Engine in step with what Slurm wants.
@@ -214,6 +232,8 @@ def _one_shot(settings_file: str, spool_directory: Path) -> None:
                 ONE_SHOT_LIMIT_SECONDS,
             )
             log_event(LOG, logging.INFO, "one-shot pass ended", settled=settled)
+    except TurnNeverCame as error:
+        log_event(LOG, logging.WARNING, "one-shot pass not run, another process holds", lock=error)
     except Locked:
         log_event(LOG, logging.DEBUG, "another one-shot pass will see to it")
     except Stopped:

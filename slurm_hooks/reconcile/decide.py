@@ -12,8 +12,10 @@ from datetime import datetime
 
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.model import ComputeSnapshot, InstanceStatus, RequestState
+from slurm_hooks.reconcile import refusals
 from slurm_hooks.reconcile.actions import (
     Action,
+    CreateInstances,
     ForgetCall,
     InsertGroup,
     InsertRequest,
@@ -31,7 +33,7 @@ from slurm_hooks.reconcile.plan_nodes import SETTLED_STEPS, is_powering_up, node
 from slurm_hooks.reconcile.plan_reaping import plan_reaping, unneeded
 from slurm_hooks.reconcile.plan_reasons import plan_reasons
 from slurm_hooks.reconcile.plan_recycling import plan_recycling
-from slurm_hooks.reconcile.plan_requests import finished_requests, plan_requests
+from slurm_hooks.reconcile.plan_requests import plan_requests
 from slurm_hooks.reconcile.scene import Planner, Scene
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot, Unavailable
 from slurm_hooks.reconcile.views import World, join
@@ -58,18 +60,30 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
         return _undecided(snapshot)
     memory = _without_stale_failures(snapshot.memory, now)
     world = join(cluster, slurm, compute, snapshot.resume_calls, memory, now)
-    scene = Scene(cluster, slurm, compute, world, memory, now, snapshot.templates)
+    scene = Scene(
+        cluster,
+        slurm,
+        compute,
+        world,
+        memory,
+        now,
+        snapshot.templates,
+        snapshot.workload_policies,
+    )
     requests = plan_requests(scene)
     wanted: list[Action] = [
         *tell_jobs(scene, requests),
         *node_actions(scene),
         *requests.actions,
-        *finished_requests(world),
         *_closed_calls(snapshot, world),
         *(action for planner in PLANNERS for action in planner(scene)),
     ]
     busy = memory.in_flight.keys() | memory.failures.keys()
-    free = _once_each(action for action in wanted if action.subject not in busy)
+    free = _once_each(
+        action
+        for action in wanted
+        if action.subject not in busy and not refusals.stands(memory, action, now)
+    )
     kills = held_kills(scene, free, confirmed_kills)
     held = {action.subject: action for part in kills for action in part.actions}
     actions = tuple(action for action in free if action.subject not in held)
@@ -117,7 +131,8 @@ def _once_each(actions: Iterable[Action]) -> tuple[Action, ...]:
 
 
 def _closed_calls(snapshot: Snapshot, world: World) -> Iterator[ForgetCall]:
-    """Calls of ResumeProgram in which no node still lacks a request or a VM."""
+    """Calls of ResumeProgram in which no node still lacks a request or a VM. A member of a group
+    says of no job that asked, so the call is kept until it has a VM."""
     for call in snapshot.resume_calls:
         if not any(_is_open(name, world) for name in call.nodes):
             yield ForgetCall(call.call_id)
@@ -128,7 +143,7 @@ def _is_open(name: str, world: World) -> bool:
     return (
         view is not None
         and is_powering_up(view)
-        and view.request_phase is RequestPhase.NONE
+        and (view.request_phase is RequestPhase.NONE or view.member is not None)
         and view.vm_phase is VmPhase.NONE
     )
 
@@ -145,6 +160,7 @@ def _notices(slurm: SlurmSnapshot, compute: ComputeSnapshot, memory: Memory) -> 
     for subject, failure in {f.told_as or key: f for key, f in memory.failures.items()}.items():
         detail = f"{failure.code} {failure.message}"
         yield Notice(NoticeKind.FAILURE, subject, detail, failure.kind)
+    yield from refusals.notices(memory.refusals)
 
 
 def _unknown_states(compute: ComputeSnapshot) -> Iterator[Notice]:
@@ -157,7 +173,10 @@ def _unknown_states(compute: ComputeSnapshot) -> Iterator[Notice]:
 
 
 def _is_unsettled(world: World, memory: Memory, actions: tuple[Action, ...]) -> bool:
-    if memory.in_flight or any(isinstance(a, InsertGroup | InsertRequest) for a in actions):
+    if memory.in_flight or memory.refusals:
+        return True
+    asks = InsertGroup | InsertRequest | CreateInstances
+    if any(isinstance(action, asks) for action in actions):
         return True
     if any(view.step not in SETTLED_STEPS for view in world.views.values()):
         return True

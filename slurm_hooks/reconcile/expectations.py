@@ -5,8 +5,8 @@ from __future__ import annotations
 from slurm_hooks.reconcile.actions import Expectation
 from slurm_hooks.reconcile.phases import Intent, intent_of
 from slurm_hooks.reconcile.pool_record import hold_end
-from slurm_hooks.reconcile.reasons import is_of_person, is_ours
-from slurm_hooks.slurm.model import BaseState, Node, NodeFlag
+from slurm_hooks.reconcile.reasons import is_of_person, is_ours, reason_before
+from slurm_hooks.slurm.model import BaseState, Node, NodeFlag, NodeState
 
 _OUT_OF_SERVICE = (NodeFlag.DRAIN, NodeFlag.FAIL)
 _ON_THE_WAY = (NodeFlag.POWERING_UP, NodeFlag.POWER_UP, NodeFlag.POWER_DOWN)
@@ -27,6 +27,14 @@ def still_holds(expectation: Expectation, node: Node) -> bool:
             return intent is Intent.REGISTERED and node.state.base is BaseState.IDLE
         case Expectation.DRAINING:
             return intent is Intent.DRAINING
+        case Expectation.DOWN_BY_HAND:
+            return intent is Intent.DOWN_BY_HAND
+        case Expectation.WITHDRAWN:
+            return intent is Intent.WITHDRAWN
+        case Expectation.SET_ASIDE:
+            return _is_set_aside(node)
+        case Expectation.REBOOTING:
+            return intent is Intent.REBOOTING
         case Expectation.NOT_RESPONDING:
             return intent is Intent.NOT_RESPONDING
         case Expectation.FREE_AND_OFF:
@@ -48,10 +56,25 @@ def _is_free_and_off(node: Node) -> bool:
     state = node.state
     return (
         state.base is BaseState.IDLE
-        and not state.unknown
+        and _is_off_and_in_service(state)
+        and not (node.reason and is_of_person(node.reason))
+        and not reason_before(node.reason)
+    )
+
+
+def _is_set_aside(node: Node) -> bool:
+    return (
+        node.state.base in (BaseState.IDLE, BaseState.DOWN)
+        and _is_off_and_in_service(node.state)
+        and reason_before(node.reason) != ""
+    )
+
+
+def _is_off_and_in_service(state: NodeState) -> bool:
+    return (
+        not state.unknown
         and state.has(NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN)
         and not state.has(*_ON_THE_WAY, *_OUT_OF_SERVICE)
-        and not (node.reason and is_of_person(node.reason))
     )
 
 

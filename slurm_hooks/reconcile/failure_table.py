@@ -19,6 +19,8 @@ class Occasion(enum.StrEnum):
     INSERT_REQUEST = "asking for VMs"
     REQUEST_OPERATION = "the operation of that call"
     REQUEST_FAILED = "a resize request that ended FAILED"
+    CREATE_INSTANCES = "creating VMs by name, in a pool without resize requests"
+    MEMBER_FAILED = "the last attempt to make one of these VMs"
     CANCEL = "giving up a resize request"
     DELETE = "deleting a VM or a finished request"
 
@@ -71,6 +73,8 @@ TABLE: dict[Occasion, tuple[Reaction, ...]] = {
     Occasion.INSERT_REQUEST:    (_M, _N,   _F,   _S,   _F,  _F,    _N,   _N),
     Occasion.REQUEST_OPERATION: (_M, _N,   _F,   _S,   _F,  _F,    _N,   _N),
     Occasion.REQUEST_FAILED:    (_F, _F,   _F,   _F,   _F,  _F,    _F,   _F),
+    Occasion.CREATE_INSTANCES:  (_M, _N,   _F,   _F,   _F,  _F,    _N,   _N),
+    Occasion.MEMBER_FAILED:     (_M, _N,   _F,   _F,   _F,  _F,    _N,   _F),
     Occasion.CANCEL:            (_M, _N,   _S,   _S,   _S,  _S,    _N,   _D),
     Occasion.DELETE:            (_M, _N,   _S,   _S,   _S,  _S,    _N,   _D),
 }
@@ -79,7 +83,9 @@ TABLE: dict[Occasion, tuple[Reaction, ...]] = {
 meanwhile: the next pass sees which. GONE while asking is a group that somebody deleted: it is
 created anew. QUOTA while asking is the number of requests that may be active, for the VMs' own
 quotas let a request wait: the job waits for its turn. A FAILED request is over whatever its code
-says, and its job asks again when it comes back."""
+says, and its job asks again when it comes back. A VM that is created by name fails where a request
+would wait: nobody promises it, and while its job waits for it the other VMs of the job cost money.
+CONFLICT there is an old VM of the name that still goes, GONE something that the template names."""
 
 _REACTIONS = {
     (occasion, kind): reaction

@@ -11,7 +11,7 @@ Sources: a job reaches ResumeProgram in pieces where ResumeRate is not 0; a requ
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from slurm_hooks.cluster.topology import NodePool
@@ -19,6 +19,7 @@ from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import Intent
 from slurm_hooks.reconcile.plan_nodes import is_missing_twice
 from slurm_hooks.reconcile.snapshot import Memory
+from slurm_hooks.reconcile.specifications import uses_requests
 from slurm_hooks.reconcile.views import NodeView, World
 from slurm_hooks.slurm.model import Job, JobState
 
@@ -44,7 +45,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """Nodes that come together or not at all: those of one job, or a single one."""
+    """Nodes that are asked for together: those of one job, or one without a job; in pools without
+    resize requests up to a thousand without a job, since one call creates them all."""
 
     job: Job | None
     parts: tuple[Part, ...]
@@ -55,7 +57,7 @@ class Gang:
         return tuple(itertools.chain.from_iterable(part.views for part in self.parts))
 
 
-def ready_gangs(world: World, memory: Memory) -> list[Gang]:
+def ready_gangs(world: World, memory: Memory) -> Iterator[Gang]:
     """Gangs whose every member can be asked for now, in the order in which they are.
 
     Jobs come in Slurm's order, by falling priority and then by id; nodes without a job last. A
@@ -70,12 +72,25 @@ def ready_gangs(world: World, memory: Memory) -> list[Gang]:
             wanted.setdefault(_key(view), []).append(view)
         elif view.step in _NAME_TAKEN or view.step is Step.REQUEST_AGAIN:
             blocked.add(_key(view))
-    gangs = [
-        Gang(views[0].owner, tuple(_parts(views)))
+    ready = [
+        views
         for key, views in wanted.items()
-        if key not in blocked and not _is_still_waking(views[0].owner, world)
+        if key not in blocked and not _is_still_waking(views, world)
     ]
-    return sorted(gangs, key=_turn)
+    return _gangs(sorted(ready, key=_turn))
+
+
+def _gangs(ready: Iterable[Sequence[NodeView]]) -> Iterator[Gang]:
+    """A gang each, with nobody's nodes of a pool without resize requests put together."""
+    nobodys: list[NodeView] = []
+    for views in ready:
+        owner = views[0].owner
+        if owner is None and not uses_requests(views[0].pool):
+            nobodys += views
+        else:
+            yield Gang(owner, tuple(_parts(views)))
+    for part in _parts(nobodys):
+        yield Gang(None, (part,))
 
 
 def _key(view: NodeView) -> tuple[int, str]:
@@ -83,22 +98,25 @@ def _key(view: NodeView) -> tuple[int, str]:
     return (view.owner.job_id, "") if view.owner is not None else (0, view.node.name)
 
 
-def _turn(gang: Gang) -> tuple[bool, int, int]:
-    if gang.job is None:
-        return True, 0, 0
-    return False, -gang.job.priority, gang.job.job_id
+def _turn(views: Sequence[NodeView]) -> tuple[bool, int, int]:
+    job = views[0].owner
+    return (True, 0, 0) if job is None else (False, -job.priority, job.job_id)
 
 
-def _is_still_waking(job: Job | None, world: World) -> bool:
-    """Whether slurmctld has yet to resume some of a job's nodes."""
-    if job is None or job.state is not JobState.CONFIGURING:
+def _is_still_waking(wanted: Sequence[NodeView], world: World) -> bool:
+    """Whether slurmctld has yet to resume others of the job's nodes than these."""
+    job = wanted[0].owner
+    if job is None or job.state is not JobState.CONFIGURING or len(job.nodes) == len(wanted):
         return False
     views = (world.views.get(name) for name in job.nodes)
     return any(view is not None and view.intent in _NOT_RESUMED_YET for view in views)
 
 
-def _parts(views: Iterable[NodeView]) -> Iterator[Part]:
+def _parts(views: Sequence[NodeView]) -> Iterator[Part]:
     """Whole thousands and a rest: where some requests stand already, the others stay the same."""
+    if len(views) == 1:
+        yield Part(views[0].pool, (views[0],))
+        return
     by_pool: dict[str, list[NodeView]] = {}
     for view in views:
         by_pool.setdefault(view.pool.pool_id, []).append(view)

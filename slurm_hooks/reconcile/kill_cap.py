@@ -28,7 +28,7 @@ from slurm_hooks.reconcile.actions import (
     UpdateNode,
 )
 from slurm_hooks.reconcile.node_table import Step
-from slurm_hooks.reconcile.phases import VmPhase
+from slurm_hooks.reconcile.phases import Intent, VmPhase
 from slurm_hooks.reconcile.scene import Scene
 from slurm_hooks.reconcile.views import NodeView
 from slurm_hooks.slurm.model import BaseState, NodeFlag, SlurmSnapshot
@@ -101,13 +101,12 @@ def _held(actions: Iterable[Action], subject: str, count: int, limit: int) -> It
 
 def _is_in_question(view: NodeView) -> bool:
     """Whether only Compute Engine says that the node is lost, by not naming its VM."""
+    if view.step not in (Step.LOSE_NODE, Step.LOSE_JOBS) or view.vm_phase is not VmPhase.NONE:
+        return False
+    if view.intent is Intent.REBOOTING:
+        return True  # DOWN and silent by a person's order, whatever became of its VM
     state = view.node.state
-    return (
-        view.step in (Step.LOSE_NODE, Step.LOSE_JOBS)
-        and view.vm_phase is VmPhase.NONE
-        and not state.has(NodeFlag.NOT_RESPONDING)
-        and state.base is not BaseState.DOWN
-    )
+    return not state.has(NodeFlag.NOT_RESPONDING) and state.base is not BaseState.DOWN
 
 
 def _is_reaping(action: DeleteInstance, scene: Scene) -> bool:

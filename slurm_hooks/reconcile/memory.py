@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import Operation
@@ -17,6 +17,7 @@ from slurm_hooks.compute.ownership import decode
 from slurm_hooks.reconcile.actions import (
     Action,
     CancelRequest,
+    CreateInstances,
     DeleteInstance,
     InsertGroup,
     InsertRequest,
@@ -28,6 +29,8 @@ from slurm_hooks.reconcile.actions import (
 )
 from slurm_hooks.reconcile.failure_table import Cause, Occasion, Reaction, reaction_to
 from slurm_hooks.reconcile.node_table import Step
+from slurm_hooks.reconcile.outcome import Outcome
+from slurm_hooks.reconcile.refusals import refusals_after
 from slurm_hooks.reconcile.snapshot import Failure, Memory
 from slurm_hooks.slurm.model import JobStart
 
@@ -40,25 +43,12 @@ LONGEST_OPERATION = timedelta(minutes=30)
 Every action is safe to repeat: an operation that ends after all finds its work done."""
 
 _FAULTS_OF_A_MEMBER = (ErrorKind.CONFIG, ErrorKind.CONFLICT, ErrorKind.GONE)
-"""Refusals of a call for many VMs that a single one may have caused: see `act_deletions`."""
+"""Refusals of a call for many VMs that a single one may have caused: see `act_deletions` and
+`gangs`."""
 
-_MISSING_STEPS = frozenset({Step.REQUEST_AGAIN, Step.LOSE_NODE, Step.LOSE_JOBS})
+_OF_MANY = (CreateInstances, DeleteInstance)
 
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of one action: an operation on its way, an error, or neither when it is done.
-
-    `is_signalled`: a job got its signal, whatever became of the comment that tells of it.
-    `unanswered`: the system could not be asked, so the next call to it is not worth its time.
-    """
-
-    action: Action
-    operation: Operation | None = None
-    error: ComputeError | None = None
-    note: str = ""
-    is_signalled: bool = False
-    unanswered: bool = False
+_MISSING_STEPS = frozenset({Step.REQUEST_AGAIN, Step.LOSE_NODE, Step.LOSE_JOBS, Step.SET_ASIDE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +95,29 @@ def overdue(memory: Memory, now: datetime) -> tuple[str, ...]:
     )
 
 
+LONGEST_POLL_PAUSE = timedelta(seconds=10)
+_POLLS_OF_AN_AGE = 6
+"""An operation is read again when it has grown older by a sixth: a group, which takes some
+twenty seconds, is seen within three, and one that takes minutes costs a call each ten seconds."""
+
+
+def due_for_poll(memory: Memory, now: datetime) -> list[str]:
+    """The subjects whose operations are to be read again, those first that were not for longest."""
+    never = datetime.min.replace(tzinfo=UTC)
+    due = [
+        subject
+        for subject in memory.in_flight
+        if subject not in memory.polled_utc
+        or now - memory.polled_utc[subject] >= _poll_pause(memory, subject, now)
+    ]
+    return sorted(due, key=lambda subject: memory.polled_utc.get(subject, never))
+
+
+def _poll_pause(memory: Memory, subject: str, now: datetime) -> timedelta:
+    age = now - memory.started_utc.get(subject, now)
+    return min(age / _POLLS_OF_AN_AGE, LONGEST_POLL_PAUSE)
+
+
 def is_over(operation: Operation) -> bool:
     """Whether an operation has ended, well or badly."""
     return operation.done or operation.error is not None
@@ -116,6 +129,7 @@ def remember(memory: Memory, plan: Plan, outcomes: Sequence[Outcome], now: datet
     failures = {key: value for key, value in memory.failures.items() if value.until_utc > now}
     causes = {key: value for key, value in memory.causes.items() if key in in_flight}
     started_utc = {key: value for key, value in memory.started_utc.items() if key in in_flight}
+    polled_utc = {key: value for key, value in memory.polled_utc.items() if key in in_flight}
     counted = dict(memory.counted_failures)
     for outcome in outcomes:
         subject, error = outcome.action.subject, outcome.error
@@ -125,7 +139,7 @@ def remember(memory: Memory, plan: Plan, outcomes: Sequence[Outcome], now: datet
             causes[subject], started_utc[subject] = of_operation, now
         if error is not None:
             _keep(failures, subject, error, of_call, now)
-            if isinstance(outcome.action, DeleteInstance) and error.kind in _FAULTS_OF_A_MEMBER:
+            if isinstance(outcome.action, _OF_MANY) and error.kind in _FAULTS_OF_A_MEMBER:
                 attempts[subject] = attempts.get(subject, 0) + 1
         if isinstance(outcome.action, KeepPoolRecord) and not outcome.note:
             counted[outcome.action.pool_id] = outcome.action.counted
@@ -136,6 +150,8 @@ def remember(memory: Memory, plan: Plan, outcomes: Sequence[Outcome], now: datet
         attempts=attempts,
         causes=causes,
         started_utc=started_utc,
+        polled_utc=polled_utc,
+        refusals=refusals_after(memory.refusals, plan, outcomes, now),
         counted_failures=counted,
         warned=_warned(memory.warned, outcomes, now),
         renewals=_renewals(memory.renewals, outcomes),
@@ -166,6 +182,8 @@ def _causes_of(action: Action) -> tuple[Cause, Cause]:
                 Cause(Occasion.INSERT_REQUEST, pool_id),
                 Cause(Occasion.REQUEST_OPERATION, pool_id),
             )
+        case CreateInstances():
+            return (Cause(Occasion.CREATE_INSTANCES, action.pool_id),) * 2
         case CancelRequest():
             return (Cause(Occasion.CANCEL),) * 2
         case _:
@@ -199,16 +217,15 @@ def _keep(
 
 
 def _in_vain(before: Iterable[str], plan: Plan, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
-    """What was tried in vain and is still wanted, the latest last."""
+    """What was tried and is not on its way, the latest last, while it is wanted.
+
+    Also what was done: if that is wanted once more in the next pass, it was of no use.
+    """
     tried = {outcome.action.subject for outcome in outcomes}
     wanted = {action.subject for action in plan.actions}
     kept = [subject for subject in before if subject in wanted and subject not in tried]
-    failed = [
-        outcome.action.subject
-        for outcome in outcomes
-        if outcome.unanswered or (outcome.note and outcome.operation is None)
-    ]
-    return (*kept, *failed)
+    now = [o.action.subject for o in outcomes if o.operation is None or o.unanswered]
+    return (*kept, *now)
 
 
 _WARNING_KEPT = timedelta(hours=1)

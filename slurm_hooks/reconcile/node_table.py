@@ -31,6 +31,8 @@ class Step(enum.StrEnum):
     REPLACE_VM = "keep its console output and delete the VM; it is asked for again when gone"
     POWER_UP = "power up: a static node always exists"
     DELETE_SURPLUS_VM = "delete the VM, once it is surplus twice and older than the grace"
+    KEEP_OUT = "drain with the reason it has, which slurmd's registration does not undo"
+    SET_ASIDE = "power down by force and drain again, once its VM is missing or bad twice"
     LOSE_NODE = "set down, then power down, once the VM is missing twice"
     LOSE_JOBS = "set down with the reason it has, once the VM is missing twice"
     RECYCLE = "keep the console output of its VM and power down"
@@ -80,6 +82,8 @@ TABLE: tuple[Row, ...] = (
             _I.ABANDONED,
             _I.REGISTERED,
             _I.DRAINED,
+            _I.DOWN_BY_HAND,
+            _I.WITHDRAWN,
             _I.ASKED_OFF,
             _I.STOPPING,
             _I.OFF,
@@ -93,7 +97,7 @@ TABLE: tuple[Row, ...] = (
         "a VM state that we do not know is no licence to act",
     ),
     _row(
-        (_I.ABANDONED, _I.STATIC_OFF),
+        (_I.ABANDONED, _I.WITHDRAWN, _I.STATIC_OFF),
         (_R.UNKNOWN,),
         (_V.NONE,),
         _S.LEAVE,
@@ -119,8 +123,14 @@ TABLE: tuple[Row, ...] = (
     _row(_I.REGISTERED, (), (_V.NONE, _V.BROKEN), _S.LOSE_NODE, "slurmd cannot live without it"),
     _row(_I.REGISTERED, (), (), _S.LEAVE, "as it should be"),
     _row(_I.DRAINING, (), (_V.NONE, _V.BROKEN), _S.LOSE_JOBS, "its jobs go back, the drain stays"),
-    _row(_I.DRAINED, (_R.WAITING,), (), _S.CANCEL_REQUEST, "no job may use it"),
+    _row(_I.DOWN_BY_HAND, (), (), _S.KEEP_OUT, "a person took it out of service"),
+    _row((_I.DRAINED, _I.WITHDRAWN), (_R.WAITING,), (), _S.CANCEL_REQUEST, "no job may use it"),
+    _row(_I.WITHDRAWN, (), _ALIVE, _S.AWAIT_BOOT, "the drain outlives slurmd's registration"),
+    _row(_I.WITHDRAWN, (), (_V.LEAVING,), _S.AWAIT_DELETION, "the name is not free yet"),
+    _row(_I.WITHDRAWN, (), (), _S.SET_ASIDE, "ResumeTimeout would end the drain"),
     _row((_I.DRAINING, _I.DRAINED), (), (), _S.LEAVE, "a person took it out of service"),
+    _row(_I.REBOOTING, (), (_V.NONE, _V.BROKEN), _S.LOSE_NODE, "there is nothing to reboot"),
+    _row(_I.REBOOTING, (), (), _S.LEAVE, "a person's order, and Slurm gives it ResumeTimeout"),
     _row(_I.NOT_RESPONDING, (), (_V.NONE, _V.BROKEN), _S.LOSE_NODE, "slurmd died with its VM"),
     _row(_I.NOT_RESPONDING, (), _ALIVE, _S.RECYCLE, "slurmd died alone, and nothing runs there"),
     _row(_I.NOT_RESPONDING, (), (), _S.LEAVE, "its VM goes, or we do not know"),

@@ -5,16 +5,32 @@ What cannot be read becomes `Unavailable`; nothing here raises for a system that
 
 from __future__ import annotations
 
+import itertools
 import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from slurm_hooks.compute.classify import classify_operation
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
-from slurm_hooks.compute.model import ComputeSnapshot, Operation, Scope, Template
+from slurm_hooks.compute.model import (
+    ComputeSnapshot,
+    Operation,
+    Scope,
+    Template,
+    WorkloadPolicy,
+)
 from slurm_hooks.compute.retry import RETRIED
 from slurm_hooks.history.log import log_event
-from slurm_hooks.reconcile.memory import LONGEST_OPERATION, Reading, overdue, settle
+from slurm_hooks.reconcile.memory import (
+    LONGEST_OPERATION,
+    Reading,
+    due_for_poll,
+    overdue,
+    settle,
+)
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot, System, Unavailable
 from slurm_hooks.slurm.client import SlurmClient, SlurmError
@@ -32,7 +48,8 @@ def observe(
     *,
     with_templates: bool = False,
 ) -> Snapshot:
-    """Read everything once; the instance templates only where asked, since they seldom change.
+    """Read everything once; the instance templates and the workload policies only where asked,
+    since they seldom change.
 
     The calls are read before Slurm: a call that comes later is about a state that this snapshot
     does not have yet, and the daemon is woken for it anyway.
@@ -45,21 +62,38 @@ def observe(
         resume_calls=open_calls,
         memory=memory,
         templates=_read_templates(compute, cluster_id) if with_templates else (),
+        workload_policies=_read_workload_policies(compute, cluster_id) if with_templates else (),
     )
 
 
-def poll_operations(compute: ComputeClient, memory: Memory, now: datetime) -> Memory:
-    """Read every operation in flight again and take in what it has become.
+MOST_POLLED = 100
+POLLING_SECONDS = 20.0
+"""How many operations are read at a time, and for how long: the rest comes first the next time."""
 
-    Where the service does not answer, the rest is left for the next time. One that has been on
-    its way for too long counts as over, whether or not it can be read.
+
+def poll_operations(
+    compute: ComputeClient,
+    memory: Memory,
+    now: datetime,
+    clock: Callable[[], float] = time.monotonic,
+) -> Memory:
+    """Read the operations in flight again, old ones less often, and take in what they have become.
+
+    Where the service does not answer, or answers slowly, the rest is left for the next time. One
+    that has been on its way for too long counts as over, whether or not it can be read.
     One operation may carry out many actions, as the deletion of a thousand VMs; it is read once.
+    `clock` gives seconds that only go forward.
     """
     subjects: dict[tuple[Scope, str], list[str]] = {}
-    for subject, operation in memory.in_flight.items():
+    for subject in due_for_poll(memory, now):
+        operation = memory.in_flight[subject]
         subjects.setdefault((operation.scope, operation.name), []).append(subject)
     readings: list[Reading] = []
-    for members in subjects.values():
+    polled_utc, end = dict(memory.polled_utc), clock() + POLLING_SECONDS
+    for members in itertools.islice(subjects.values(), MOST_POLLED):
+        if clock() >= end:
+            break
+        polled_utc |= dict.fromkeys(members, now)
         try:
             read: Operation | None = compute.get_operation(memory.in_flight[members[0]])
         except ComputeError as error:
@@ -76,6 +110,7 @@ def poll_operations(compute: ComputeClient, memory: Memory, now: datetime) -> Me
         if reading.operation is not None
         and (kind := classify_operation(reading.operation)) is not None
     }
+    memory = replace(memory, polled_utc=polled_utc)
     return _without_overdue(settle(memory, readings, kinds, now), now)
 
 
@@ -114,4 +149,13 @@ def _read_templates(compute: ComputeClient, cluster_id: str) -> tuple[Template, 
         return compute.read_templates(cluster_id)
     except ComputeError as error:
         log_event(LOG, logging.WARNING, "instance templates not read", error=error)
+        return ()
+
+
+def _read_workload_policies(compute: ComputeClient, cluster_id: str) -> tuple[WorkloadPolicy, ...]:
+    """None where they cannot be read, as with templates."""
+    try:
+        return compute.read_workload_policies(cluster_id)
+    except ComputeError as error:
+        log_event(LOG, logging.WARNING, "workload policies not read", error=error)
         return ()

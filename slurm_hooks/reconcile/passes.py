@@ -14,12 +14,12 @@ from slurm_hooks.history import metrics
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.act import Actor
-from slurm_hooks.reconcile.actions import Plan
+from slurm_hooks.reconcile.actions import DELETE_REQUEST, Plan
 from slurm_hooks.reconcile.conditions import Conditions
 from slurm_hooks.reconcile.decide import decide
-from slurm_hooks.reconcile.memory import Outcome, remember
-from slurm_hooks.reconcile.node_table import Step
+from slurm_hooks.reconcile.memory import remember
 from slurm_hooks.reconcile.observe import observe, poll_operations
+from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.slurm.client import SlurmClient
@@ -28,11 +28,6 @@ from slurm_hooks.slurm.controllers import Charge
 LOG = logging.getLogger("slurm-hooksd")
 
 TEMPLATES_INTERVAL = timedelta(minutes=10)
-SHORTEST_DELAY_SECONDS = 1.0
-WAITING_DELAY_SECONDS = 5.0
-"""How often we look while jobs wait: Slurm tells nobody when a waiting job is cancelled."""
-
-_WAITING_STEPS = frozenset({Step.AWAIT_CAPACITY, Step.AWAIT_BOOT})
 
 
 class Passes:
@@ -40,7 +35,7 @@ class Passes:
 
     `clock` gives aware UTC times, `charge` says whether the slurmctld of this host is in charge:
     where it is not, a pass only watches, so that it can take over at once. `alive` is called
-    whenever a part of a pass is over.
+    whenever a part of a pass is over. `seconds` gives seconds that only go forward.
     """
 
     def __init__(
@@ -53,6 +48,7 @@ class Passes:
         clock: Callable[[], datetime],
         charge: Callable[[], Charge] = lambda: Charge.HERE,
         alive: Callable[[], None] = lambda: None,
+        seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self.cluster = cluster
         self._slurm = slurm
@@ -61,11 +57,18 @@ class Passes:
         self._clock = clock
         self._charge = charge
         self._alive = alive
+        self._seconds = seconds
         self._acted_last = True
         self._templates_read_utc: datetime | None = None
-        self._actor = Actor(slurm, compute, calls, consoles, alive)
+        self._actor = Actor(slurm, compute, calls, consoles, alive, seconds)
+        self._acted_in_vain = False
         self._conditions = Conditions()
         self._memory = Memory()
+
+    def go_on_from(self, before: Passes) -> None:
+        """Keep what people were told by passes with other settings: it is not said again."""
+        self._conditions = before._conditions
+        self._acted_last = before._acted_last
 
     def plan(self, confirmed_kills: int = 0) -> Plan:
         """Observe and decide, and do nothing. `confirmed_kills`: see `decide`."""
@@ -90,6 +93,7 @@ class Passes:
         outcomes = self._actor.act(plan, self._memory)
         self._memory = remember(self._memory, plan, outcomes, self._clock())
         self._conditions.report(plan, outcomes)
+        self._acted_in_vain = not any(outcome.is_done for outcome in outcomes)
         return outcomes
 
     def run(self, confirmed_kills: int = 0) -> Plan:
@@ -133,11 +137,12 @@ class Passes:
         return replace(plan, actions=(), unsettled=False)
 
     def _templates_are_due(self) -> bool:
-        """Templates matter for reaping alone: they are read now and then, and for a second
-        sighting."""
+        """Templates and workload policies matter for reaping alone: they are read now and then,
+        and after a pass that sighted more than requests, such as the last group that used them."""
         now = self._clock()
         last = self._templates_read_utc
-        if last is not None and now - last < TEMPLATES_INTERVAL and not self._memory.unneeded:
+        sighted = any(not text.startswith(DELETE_REQUEST) for text in self._memory.unneeded)
+        if last is not None and now - last < TEMPLATES_INTERVAL and not sighted:
             return False
         self._templates_read_utc = now
         return True
@@ -147,7 +152,7 @@ class Passes:
         before = self._memory.in_flight.keys()
         if not before:
             return False
-        self._memory = poll_operations(self._compute, self._memory, self._clock())
+        self._memory = poll_operations(self._compute, self._memory, self._clock(), self._seconds)
         return self._memory.in_flight.keys() != before
 
     @property
@@ -157,21 +162,11 @@ class Passes:
         return bool(memory.missing or memory.surplus or memory.unneeded)
 
     @property
+    def acted_in_vain(self) -> bool:
+        """Whether the last pass that acted carried out no action, or had none."""
+        return self._acted_in_vain
+
+    @property
     def has_operations(self) -> bool:
         """Whether operations that we started are still on their way."""
         return bool(self._memory.in_flight)
-
-
-def delay_after(plan: Plan, delay_before: float, interval_seconds: float) -> float:
-    """Seconds until the next pass, if nobody wakes us first.
-
-    After a pass that acted we look again soon; while something is on its way the delay doubles
-    up to the interval, so that a stuck deletion does not cost a pass each second.
-    """
-    if plan.actions:
-        return min(SHORTEST_DELAY_SECONDS, interval_seconds)
-    if plan.unsettled:
-        return min(max(delay_before * 2, SHORTEST_DELAY_SECONDS), interval_seconds)
-    if any(step in _WAITING_STEPS for step in plan.steps.values()):
-        return min(WAITING_DELAY_SECONDS, interval_seconds)
-    return interval_seconds

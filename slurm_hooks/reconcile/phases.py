@@ -8,8 +8,16 @@ from __future__ import annotations
 
 import enum
 
-from slurm_hooks.compute.model import Instance, InstanceStatus, RequestState
-from slurm_hooks.reconcile.reasons import NOT_RESPONDING, RESUME_TIMEOUT, is_of_person
+from slurm_hooks.compute.classify import classify_detail
+from slurm_hooks.compute.model import Instance, InstanceStatus, Member, MemberAction, RequestState
+from slurm_hooks.reconcile.failure_table import Occasion, Reaction, reaction_to
+from slurm_hooks.reconcile.reasons import (
+    NOT_RESPONDING,
+    REBOOT_TIMED_OUT,
+    RESUME_TIMEOUT,
+    is_of_person,
+    reason_before,
+)
 from slurm_hooks.slurm.model import BaseState, Node, NodeFlag
 
 
@@ -27,8 +35,16 @@ class Intent(enum.StrEnum):
     DRAINED = "DRAINED"
     """A person took it out of service (drained, failed, DOWN), and nothing runs on it: its state
     and its VM are that person's affair."""
+    DOWN_BY_HAND = "DOWN_BY_HAND"
+    """A person has set it DOWN: under ReturnToService=2 it serves again, and under any setting
+    loses its state at ResumeTimeout, unless it is drained too."""
+    WITHDRAWN = "WITHDRAWN"
+    """POWERING_UP, and a person took it out of service: ResumeTimeout would undo that."""
+    REBOOTING = "REBOOTING"
+    """`scontrol reboot` is under way, after which the node serves again."""
     NOT_RESPONDING = "NOT_RESPONDING"
-    """Slurm has set it DOWN, and ended its jobs, since slurmd was silent for SlurmdTimeout."""
+    """Slurm has set it DOWN, and ended its jobs, since slurmd was silent for SlurmdTimeout or
+    did not come back of a reboot."""
     ASKED_OFF = "ASKED_OFF"
     """POWER_DOWN on a free node: Slurm asks for the VM's end at its next power pass."""
     STOPPING = "STOPPING"
@@ -49,16 +65,18 @@ class Intent(enum.StrEnum):
 
 
 class RequestPhase(enum.StrEnum):
-    """The resize request that names the node and belongs to its present start."""
+    """The resize request that names the node and belongs to its present start; in pools without
+    requests the member of its group that has no VM yet."""
 
     NONE = "NONE"
-    """No request: never made, cancelled, or made for another start."""
+    """No request: never made, cancelled, or made for another start. No member without a VM."""
     WAITING = "WAITING"
     """It waits for capacity, or its VMs are being created."""
     GRANTED = "GRANTED"
     """It SUCCEEDED: all its VMs were created."""
     FAILED = "FAILED"
-    """Compute Engine has given it up, with an error code."""
+    """Compute Engine has given it up, with an error code; or the last attempt to make the member's
+    VM failed for a reason that does not pass by itself."""
     UNKNOWN = "UNKNOWN"
     """In a state that we do not know: VMs may still come of it, and it is not ours to end."""
 
@@ -75,7 +93,8 @@ class VmPhase(enum.StrEnum):
     LEAVING = "LEAVING"
     """It is going away: it is stopping, or we have started its deletion."""
     BROKEN = "BROKEN"
-    """It stopped, was suspended or is being repaired: it never serves again."""
+    """It stopped, was suspended or is being repaired: it never serves again. So does a member of a
+    group whose VM is gone and that the group leaves so: it only holds the name."""
     OVERDUE = "OVERDUE"
     """It exists for longer than a boot may take, and its slurmd has not registered."""
     UNKNOWN = "UNKNOWN"
@@ -106,7 +125,7 @@ _VM_PHASES = {
     InstanceStatus.REPAIRING: VmPhase.BROKEN,
     InstanceStatus.UNKNOWN: VmPhase.UNKNOWN,
 }
-"""A Flex-start VM that stopped or is being repaired never serves again: it is BROKEN."""
+"""A VM that stopped or is being repaired never serves again, whatever its model: it is BROKEN."""
 
 
 def intent_of(node: Node, *, held: bool, owner_ended: bool, must_exist: bool = False) -> Intent:
@@ -130,19 +149,59 @@ def intent_of(node: Node, *, held: bool, owner_ended: bool, must_exist: bool = F
 
 
 def _intent_while_up(node: Node) -> Intent:
+    if _reboots_into_service(node):
+        issued = node.state.has(NodeFlag.REBOOT_ISSUED)
+        return Intent.REBOOTING if issued else Intent.REGISTERED
     if _is_out_of_service(node):
-        has_jobs = node.state.base in (BaseState.ALLOCATED, BaseState.MIXED)
-        completes = node.state.has(NodeFlag.COMPLETING)
-        return Intent.DRAINING if has_jobs or completes else Intent.DRAINED
-    if node.state.base is BaseState.DOWN and node.reason.startswith(NOT_RESPONDING):
+        return _intent_out_of_service(node)
+    if node.state.base is BaseState.DOWN and _is_silent(node.reason):
         return Intent.NOT_RESPONDING
     return Intent.REGISTERED
+
+
+def _intent_out_of_service(node: Node) -> Intent:
+    if _is_only_down(node):
+        return Intent.DOWN_BY_HAND
+    has_jobs = node.state.base in (BaseState.ALLOCATED, BaseState.MIXED)
+    completes = node.state.has(NodeFlag.COMPLETING)
+    return Intent.DRAINING if has_jobs or completes else Intent.DRAINED
 
 
 def _is_out_of_service(node: Node) -> bool:
     """Whether a person keeps jobs off the node."""
     kept = node.state.base is BaseState.DOWN or node.state.has(NodeFlag.DRAIN, NodeFlag.FAIL)
     return kept and is_of_person(node.reason)
+
+
+def _is_only_down(node: Node) -> bool:
+    """Whether nothing but DOWN, with a reason, keeps jobs off the node. INVALID_REG is slurmd's
+    own fault, which may mend, and a reboot its own end."""
+    return (
+        node.state.base is BaseState.DOWN
+        and node.reason != ""
+        and not node.state.has(
+            NodeFlag.DRAIN,
+            NodeFlag.FAIL,
+            NodeFlag.INVALID_REG,
+            NodeFlag.COMPLETING,
+            NodeFlag.REBOOT_ISSUED,
+            NodeFlag.REBOOT_REQUESTED,
+        )
+    )
+
+
+def _reboots_into_service(node: Node) -> bool:
+    """Whether a reboot is asked for or under way that leaves nobody's drain behind. Slurm shows
+    the node DOWN meanwhile, and drained if it was to be rebooted as soon as possible."""
+    state = node.state
+    if not state.has(NodeFlag.REBOOT_ISSUED, NodeFlag.REBOOT_REQUESTED):
+        return False
+    drained = state.has(NodeFlag.DRAIN, NodeFlag.FAIL) and is_of_person(node.reason)
+    return node.resumes_after_reboot or not drained
+
+
+def _is_silent(reason: str) -> bool:
+    return reason.startswith(NOT_RESPONDING) or reason.endswith(REBOOT_TIMED_OUT)
 
 
 def _is_free(node: Node) -> bool:
@@ -155,24 +214,35 @@ def _is_free(node: Node) -> bool:
 
 def _intent_while_starting(node: Node, held: bool, owner_ended: bool) -> Intent:
     if node.state.base is BaseState.DOWN:
-        return Intent.UNKNOWN
+        return _intent_while_down_and_starting(node)
     if held:
-        return Intent.STARTING
+        # Slurm ends the jobs of a waking node that is drained: this one was read before that.
+        return Intent.INCONSISTENT if _is_out_of_service(node) else Intent.STARTING
     if node.state.base is not BaseState.IDLE:
         return Intent.INCONSISTENT
     if _is_out_of_service(node):
-        return Intent.DRAINED
+        return Intent.WITHDRAWN
     return Intent.ABANDONED if owner_ended else Intent.STARTING
+
+
+def _intent_while_down_and_starting(node: Node) -> Intent:
+    if not _is_out_of_service(node):
+        return Intent.UNKNOWN
+    return Intent.DOWN_BY_HAND if _is_only_down(node) else Intent.WITHDRAWN
 
 
 def _intent_while_off(node: Node, must_exist: bool) -> Intent:
     if node.state.base is not BaseState.DOWN:
-        kept_off = node.state.has(NodeFlag.DRAIN, NodeFlag.FAIL, NodeFlag.POWER_UP)
+        kept_off = (
+            node.state.has(NodeFlag.DRAIN, NodeFlag.FAIL, NodeFlag.POWER_UP)
+            or reason_before(node.reason) != ""
+        )
         if _is_trapped(node) and not kept_off:
             return Intent.TRAPPED
         wanted = must_exist and not kept_off
         return Intent.STATIC_OFF if wanted else Intent.OFF
-    return Intent.RESUME_FAILED if RESUME_TIMEOUT in node.reason else Intent.OFF
+    failed = RESUME_TIMEOUT in node.reason and not _is_out_of_service(node)
+    return Intent.RESUME_FAILED if failed and not node.state.has(NodeFlag.FAIL) else Intent.OFF
 
 
 def _is_trapped(node: Node) -> bool:
@@ -187,6 +257,32 @@ def _is_trapped(node: Node) -> bool:
 def request_phase_of(state: RequestState) -> RequestPhase:
     """The phase of a resize request; one that was cancelled counts as none."""
     return _REQUEST_PHASES[state]
+
+
+def member_phases_of(
+    member: Member, *, deletion_in_flight: bool, is_starting: bool
+) -> tuple[RequestPhase, VmPhase]:
+    """The phases of a member without a VM, as of the request and the VM that it stands for.
+
+    `is_starting`: Slurm waits for its VM, so a failed attempt is a failed start. The group tries
+    again, and to nodes that are not starting such a member is one that still waits.
+    """
+    if deletion_in_flight or member.action is MemberAction.LEAVING:
+        return RequestPhase.NONE, VmPhase.LEAVING
+    if member.action is MemberAction.UNKNOWN:
+        return RequestPhase.UNKNOWN, VmPhase.NONE
+    if is_starting and _has_failed(member):
+        return RequestPhase.FAILED, VmPhase.NONE
+    if member.action is MemberAction.CREATING:
+        return RequestPhase.WAITING, VmPhase.NONE
+    return RequestPhase.NONE, VmPhase.BROKEN
+
+
+def _has_failed(member: Member) -> bool:
+    if member.last_attempt_error is None:
+        return False
+    kind = classify_detail(member.last_attempt_error)
+    return reaction_to(Occasion.MEMBER_FAILED, kind) is Reaction.FAIL_START
 
 
 def vm_phase_of(

@@ -1,7 +1,9 @@
 """Pools that fail in a row are held: their free nodes are not offered, so Slurm takes other pools.
 
 Failures in a row are counted in a `PoolRecord` that Slurm keeps for us. Enough of them hold the
-pool: its free nodes that are off are drained, with the reason and until when. After that all are
+pool: its free nodes that are off are drained, with the reason and until when. One is enough where
+the pool's `capacity_wait_limit_seconds` has passed: the operator has said that jobs wait no longer
+for it, and without a hold Slurm would give the job the same nodes again. After the hold all are
 offered again; the next failure holds the pool at once and for twice as long, and a node that
 registers on a VM younger than the last failure ends the count.
 
@@ -10,8 +12,10 @@ are given back, with IDLE (RESUME and UNDRAIN leave a node that is off NOT_RESPO
 that a person drains or gives back in between stays so: while a hold stands, only nodes whose
 reason is ours from a failed start are drained.
 
-One failure is counted once while we run: what was counted is remembered when its count was
-written down. A restart may count a failure that is still listed once more.
+One failure is counted once: what was counted is remembered when its count was written down. After
+a restart, a failed request that began before the last failure in the record counts as counted; it
+is listed for a while. One that failed only after the restart then goes uncounted, and a VM that
+still does not register counts once more.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from slurm_hooks.cluster.policy import Policy
 from slurm_hooks.compute.model import RequestState
 from slurm_hooks.reconcile.actions import (
     Action,
@@ -31,6 +36,7 @@ from slurm_hooks.reconcile.actions import (
 from slurm_hooks.reconcile.capacity_wait import WAIT_LIMIT_CODE, overdue_requests
 from slurm_hooks.reconcile.expectations import still_holds
 from slurm_hooks.reconcile.failure_table import Reaction
+from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import Intent, VmPhase
 from slurm_hooks.reconcile.pool_record import (
     PoolFailure,
@@ -43,7 +49,7 @@ from slurm_hooks.reconcile.pool_record import (
 )
 from slurm_hooks.reconcile.reasons import is_ours
 from slurm_hooks.reconcile.scene import Scene
-from slurm_hooks.reconcile.views import NodeView
+from slurm_hooks.reconcile.views import NodeView, deletion_of_member
 from slurm_hooks.slurm.client import NodeUpdate
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -66,7 +72,9 @@ def plan_holds(scene: Scene) -> Iterator[Action]:
     """Count failures, hold and release pools, and drain and give back nodes to match."""
     pools: dict[str, _Pool] = {}
     for view in scene.world.views.values():
-        pool = pools.setdefault(view.pool.pool_id, _Pool())
+        pool = pools.get(view.pool.pool_id)
+        if pool is None:
+            pool = pools[view.pool.pool_id] = _Pool()
         pool.views.append(view)
         record = read_record(view.node.comment) if view.node.comment else None
         if record is not None and pool.keeper is None:
@@ -80,8 +88,7 @@ def plan_holds(scene: Scene) -> Iterator[Action]:
 
 
 def _plan_pool(scene: Scene, pool_id: str, pool: _Pool) -> Iterator[Action]:
-    counted = scene.memory.counted_failures.get(pool_id, frozenset())
-    new = [failure for failure in pool.failures if failure.key not in counted]
+    new = _uncounted(scene.memory.counted_failures.get(pool_id), pool)
     record, begins = _next_record(scene, pool, new)
     if record is not None and record.is_held(scene.now):
         yield from _drains(pool.views, record, begins)
@@ -93,6 +100,13 @@ def _plan_pool(scene: Scene, pool_id: str, pool: _Pool) -> Iterator[Action]:
     if keeper is not None:
         keys = frozenset(failure.key for failure in pool.failures)
         yield KeepPoolRecord(pool_id, keeper.node.name, record, keys)
+
+
+def _uncounted(counted: frozenset[str] | None, pool: _Pool) -> list[PoolFailure]:
+    if counted is not None or pool.record is None:
+        return [failure for failure in pool.failures if failure.key not in (counted or ())]
+    last = pool.record.last_utc
+    return [f for f in pool.failures if f.began_utc is None or f.began_utc > last]
 
 
 def _new_keeper(views: Iterable[NodeView]) -> NodeView | None:
@@ -107,16 +121,27 @@ def _next_record(
     """The record after this pass, and whether a hold begins with it."""
     record, policy = pool.record, scene.policy
     if record is not None and (
-        _latest_success(pool.views) > record.last_utc or record.is_forgotten(policy, scene.now)
+        _latest_success(pool.views) > record.last_utc
+        or record.is_forgotten(policy, _slowest_failure_seconds(pool, policy), scene.now)
     ):
         record = None
     if not new:
         return record, False
     record = with_failures(record, new)
-    is_enough = record.holds > 0 or record.failures >= policy.hold_after_failures
+    is_enough = (
+        record.holds > 0
+        or record.failures >= policy.hold_after_failures
+        or any(failure.code == WAIT_LIMIT_CODE for failure in new)
+    )
     if record.is_held(scene.now) or not is_enough:
         return record, False
     return with_hold(record, policy, scene.now), True
+
+
+def _slowest_failure_seconds(pool: _Pool, policy: Policy) -> int:
+    """How long it may take until a start fails: by waiting for capacity, or by not booting."""
+    waits = (view.pool.capacity_wait_limit_seconds or 0 for view in pool.views)
+    return policy.boot_timeout_seconds + max(waits, default=0)
 
 
 def _latest_success(views: Iterable[NodeView]) -> datetime:
@@ -158,6 +183,7 @@ def _returns(views: Iterable[NodeView], now: datetime, *, succeeded: bool) -> It
 def _failed_calls(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:
     """Requests that failed or were refused, counted before or not, each with its pool."""
     yield from _failed_requests(scene)
+    yield from _failed_members(scene)
     yield from _given_up(scene)
     yield from _refusals(scene)
 
@@ -178,7 +204,21 @@ def _failed_requests(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:
             code, detail = (error.code, error.message) if error else ("UNKNOWN", "")
             made = marked.request.creation_time_utc
             key = f"{reference.group.name}/{reference.name} of {made}"
-            yield marked.mark.pool, PoolFailure(key, scene.now, code, detail)
+            yield marked.mark.pool, PoolFailure(key, scene.now, code, detail, made)
+
+
+def _failed_members(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:
+    """VMs that could not be created by name; those of one start of a job count once. That of
+    nobody's node is known by how often its member was taken out before."""
+    for name, view in scene.world.views.items():
+        if view.step is not Step.FAIL_START or view.member is None or view.error is None:
+            continue
+        tries = scene.memory.attempts.get(deletion_of_member(view.member).subject, 0)
+        key = f"member {name} after {tries}"
+        if view.owner is not None:
+            key = f"members of job {view.owner.job_id} start {view.owner.restarts}"
+        failure = PoolFailure(key, scene.now, view.error.code, view.error.message)
+        yield view.pool.pool_id, failure
 
 
 def _refusals(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:

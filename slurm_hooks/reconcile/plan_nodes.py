@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from slurm_hooks.reconcile.actions import Action, Expectation, KeepConsole, ReasonCode, UpdateNode
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import Intent, RequestPhase, VmPhase
+from slurm_hooks.reconcile.reasons import set_aside_reason
 from slurm_hooks.reconcile.scene import Scene
 from slurm_hooks.reconcile.snapshot import Memory
-from slurm_hooks.reconcile.views import NodeView, cancellation_of, deletion_of
+from slurm_hooks.reconcile.views import (
+    NodeView,
+    cancellation_of,
+    deletion_of,
+    deletion_of_member,
+)
 from slurm_hooks.slurm.client import NodeUpdate
+from slurm_hooks.slurm.model import Job
 
 SETTLED_STEPS = frozenset({Step.LEAVE, Step.AWAIT_CAPACITY, Step.AWAIT_BOOT})
 """Steps after which nothing of ours is on its way: a one-shot pass may end."""
@@ -23,6 +31,7 @@ LOSE = (NodeUpdate.DOWN, NodeUpdate.POWER_DOWN)
 _EXPECTATIONS = {
     Intent.REGISTERED: Expectation.REGISTERED,
     Intent.NOT_RESPONDING: Expectation.NOT_RESPONDING,
+    Intent.REBOOTING: Expectation.REBOOTING,
 }
 
 
@@ -46,14 +55,17 @@ def _actions_of(view: NodeView, scene: Scene) -> Iterator[Action]:
     memory = scene.memory
     match view.step:
         case Step.ABANDON_START:
-            if view.request is not None and view.request_phase is RequestPhase.WAITING:
-                yield cancellation_of(view.request)
+            if view.request_phase is RequestPhase.WAITING:
+                yield from _giving_up(view)
             yield _update(view, FORCE, Expectation.STARTING_WITHOUT_JOB, ReasonCode.JOB_ENDED)
         case Step.CANCEL_REQUEST:
-            if view.request is not None:
-                yield cancellation_of(view.request)
+            yield from _giving_up(view)
         case Step.FAIL_START:
-            yield failed_start(view, *_request_error(view))
+            code, detail = (view.error.code, view.error.message) if view.error else ("UNKNOWN", "")
+            if view.member is not None:
+                # Now: its error must not fail the next start, and nobody waits for its VM.
+                yield deletion_of_member(view.member)
+            yield failed_start(view, code, detail)
         case Step.DELETE_VM:
             yield from _deletion(view)
         case Step.REPLACE_VM:
@@ -70,7 +82,12 @@ def _actions_of(view: NodeView, scene: Scene) -> Iterator[Action]:
                 yield _update(view, LOSE, _EXPECTATIONS[view.intent], ReasonCode.VM_GONE)
         case Step.LOSE_JOBS:
             if _is_lost(view, scene):
-                yield _down_as_it_is(view)
+                yield _with_its_reason(view, NodeUpdate.DOWN, Expectation.DRAINING)
+        case Step.KEEP_OUT:
+            yield _with_its_reason(view, NodeUpdate.DRAIN, Expectation.DOWN_BY_HAND)
+        case Step.SET_ASIDE:
+            if is_missing_twice(view, memory):
+                yield from _set_aside(view)
         case Step.RECYCLE:
             if view.vm is not None:
                 yield KeepConsole(view.node.name, view.vm.zone, view.vm.instance_id)
@@ -102,34 +119,55 @@ def failed_start(view: NodeView, code: str, detail: str) -> UpdateNode:
         ReasonCode.REQUEST_FAILED,
         code=code,
         detail=detail,
+        told_job=view.owner.job_id if view.owner is not None else None,
+        since_utc=wanted_since(view, view.owner),
     )
 
 
-def _request_error(view: NodeView) -> tuple[str, str]:
-    if view.request is None or view.request.request.error is None:
-        return "UNKNOWN", ""
-    return view.request.request.error.code, view.request.request.error.message
+def wanted_since(view: NodeView, job: Job | None) -> datetime | None:
+    """Since when Compute Engine has the request for a node's VM; without one, since when Slurm
+    has given the node to the job. None where neither is known."""
+    if view.request is not None:
+        return view.request.request.creation_time_utc
+    return job.start_time_utc if job is not None else None
+
+
+def _giving_up(view: NodeView) -> Iterator[Action]:
+    """Give up what still waits for its VM: the request, or the member of a pool without any."""
+    if view.request is not None:
+        yield cancellation_of(view.request)
+    elif view.member is not None:
+        yield deletion_of_member(view.member)
 
 
 def _is_past_grace(view: NodeView, scene: Scene) -> bool:
-    return view.vm is not None and scene.is_past_grace(view.vm.creation_time_utc)
+    """Whether a VM is old enough to be removed. A member without one holds a name and nothing
+    else."""
+    return view.vm is None or scene.is_past_grace(view.vm.creation_time_utc)
 
 
 def _deletion(view: NodeView) -> Iterator[Action]:
-    if view.vm is not None and view.vm_phase is not VmPhase.LEAVING:
+    if view.vm_phase is VmPhase.LEAVING:
+        return
+    if view.vm is not None:
         yield deletion_of(view.vm)
+    elif view.member is not None:
+        yield deletion_of_member(view.member)
 
 
-def _down_as_it_is(view: NodeView) -> UpdateNode:
-    """Slurm sets no node DOWN without a reason: it gets its own again. No power down follows,
-    which would undrain it."""
-    return UpdateNode(
-        view.node.name,
-        (NodeUpdate.DOWN,),
-        Expectation.DRAINING,
-        None,
-        kept_reason=view.node.reason or "drained",
-    )
+def _with_its_reason(view: NodeView, update: NodeUpdate, expectation: Expectation) -> UpdateNode:
+    """Slurm sets no node DOWN or DRAIN without a reason: it gets its own again. No power down
+    follows, which would undrain it."""
+    kept = view.node.reason or "drained"
+    return UpdateNode(view.node.name, (update,), expectation, None, kept_reason=kept)
+
+
+def _set_aside(view: NodeView) -> Iterator[Action]:
+    """Power down undrains: the new reason keeps the person's until the node is drained again."""
+    if view.vm is not None:
+        yield KeepConsole(view.node.name, view.vm.zone, view.vm.instance_id)
+    kept = set_aside_reason(view.node.reason)
+    yield UpdateNode(view.node.name, FORCE, Expectation.WITHDRAWN, None, kept_reason=kept)
 
 
 def _update(

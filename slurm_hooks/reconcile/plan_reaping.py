@@ -1,32 +1,76 @@
-"""Reaping: VMs, groups and templates of ours that nothing in Slurm or the cluster file needs.
+"""Reaping: what is ours in Compute Engine and nothing in Slurm or the cluster file needs.
 
 Invariant: only what carries our mark or label is ever named, whatever its name, and only at the
 second sighting, older than the grace. What could not be read in full, or is not understood, is
 no licence: it is left alone. VMs of one name in two zones are reported and left to people.
-Finished requests are cleared in `plan_requests`, VMs of powered-down nodes in `plan_nodes`.
+VMs of powered-down nodes are deleted in `plan_nodes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from slurm_hooks.compute.model import Group, GroupReference, Instance
+from slurm_hooks.compute.model import (
+    Group,
+    GroupReference,
+    Instance,
+    MemberAction,
+    Scope,
+    ScopeKind,
+)
 from slurm_hooks.compute.ownership import Mark, decode, is_ours
-from slurm_hooks.reconcile.actions import Action, DeleteGroup, DeleteInstance, DeleteTemplate
+from slurm_hooks.reconcile.actions import (
+    Action,
+    DeleteGroup,
+    DeleteInstance,
+    DeleteRequest,
+    DeleteTemplate,
+    DeleteWorkloadPolicy,
+)
 from slurm_hooks.reconcile.phases import VmPhase, vm_phase_of
+from slurm_hooks.reconcile.plan_requests import finished_requests
 from slurm_hooks.reconcile.scene import Scene
-from slurm_hooks.reconcile.specifications import generation_of, is_served, template_of
-from slurm_hooks.reconcile.views import deletion_of
+from slurm_hooks.reconcile.specifications import (
+    generation_of,
+    is_served,
+    template_of,
+    workload_policy_of,
+)
+from slurm_hooks.reconcile.views import deletion_of, deletion_of_member
+
+Deletion = DeleteInstance | DeleteRequest | DeleteGroup | DeleteTemplate | DeleteWorkloadPolicy
 
 
 def plan_reaping(scene: Scene) -> Iterator[Action]:
     """Delete what was already of no use in the pass before."""
-    return (action for action in unneeded(scene) if action.subject in scene.memory.unneeded)
+    sighted = scene.memory.unneeded
+    return (
+        action
+        for action in unneeded(scene)
+        if action.subject in sighted and not _is_young_request(action, scene)
+    )
 
 
-def unneeded(scene: Scene) -> tuple[DeleteInstance | DeleteGroup | DeleteTemplate, ...]:
-    """What is of no use in this pass; the deletion of each is due when it still is in the next."""
-    return (*_vms_without_node(scene), *_outdated_groups(scene), *_outdated_templates(scene))
+def unneeded(scene: Scene) -> tuple[Deletion, ...]:
+    """What is of no use in this pass; the deletion of each is due when it still is in the next.
+
+    Requests are named whatever their age, since from then on they tell of a start that is over.
+    """
+    return (
+        *_vms_without_node(scene),
+        *_members_without_node(scene),
+        *finished_requests(scene),
+        *_outdated_groups(scene),
+        *_outdated_templates(scene),
+        *_stale_policies(scene),
+    )
+
+
+def _is_young_request(action: Deletion, scene: Scene) -> bool:
+    if not isinstance(action, DeleteRequest):
+        return False
+    request = scene.compute.requests[action.request]
+    return not scene.is_past_grace(request.creation_time_utc)
 
 
 def _vms_without_node(scene: Scene) -> Iterator[DeleteInstance]:
@@ -41,6 +85,16 @@ def _vms_without_node(scene: Scene) -> Iterator[DeleteInstance]:
     for vm in strangers:
         if vm.name not in awaited | twice and _is_orphan(scene, vm):
             yield deletion_of(vm)
+
+
+def _members_without_node(scene: Scene) -> Iterator[DeleteInstance]:
+    """Members that wait for VMs which no node in Slurm would be for. They have no age."""
+    if scene.slurm.unreadable:
+        return
+    for name, member in scene.compute.members.items():
+        is_known = member.action in (MemberAction.NONE, MemberAction.CREATING)
+        if is_known and name not in scene.slurm.nodes:
+            yield deletion_of_member(member)
 
 
 def _is_orphan(scene: Scene, vm: Instance) -> bool:
@@ -130,3 +184,29 @@ def _outdated_templates(scene: Scene) -> Iterator[DeleteTemplate]:
             and scene.is_past_grace(template.creation_time_utc)
         ):
             yield DeleteTemplate(template.name)
+
+
+def _stale_policies(scene: Scene) -> Iterator[DeleteWorkloadPolicy]:
+    """Policies of pools that place no jobs any more, or are no more, once their groups are gone.
+
+    That a pool still has `compact_placement` covers every job that starts: its group may be on its
+    way without being listed.
+    """
+    if not scene.workload_policies:
+        return
+    needed = {
+        (policy.scope, policy.name)
+        for pool in scene.cluster.pools.values()
+        if is_served(pool) and pool.compact_placement
+        for policy in [workload_policy_of(scene.cluster, pool)]
+    } | {
+        (Scope(ScopeKind.REGION, group.reference.scope.region), group.workload_policy)
+        for group in scene.compute.groups.values()
+    }
+    for policy in scene.workload_policies:
+        if (
+            (policy.scope, policy.name) not in needed
+            and is_ours(policy, scene.cluster.cluster_id)
+            and scene.is_past_grace(policy.creation_time_utc)
+        ):
+            yield DeleteWorkloadPolicy(policy.scope, policy.name)

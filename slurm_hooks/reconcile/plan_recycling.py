@@ -7,7 +7,8 @@ tell whether life is all that a job lacks: one that waits for a node that it nam
 memory, is told the same. So no more nodes are renewed for a start of a job than it needs: what did
 not help once is not repeated. Jobs beyond the longest life of the pool are treated alike: no node
 fits them, but on a fresh one they get the most, and nodes without a VM have no reservation that
-keeps them off.
+keeps them off. Of the nodes that a job names none is renewed unless it can have them all, and none
+that it excludes.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def plan_recycling(scene: Scene) -> Iterator[Action]:
     held = _held_pools(scene)
     taken: set[str] = set()
     for job in sorted(waiting, key=lambda job: (-job.priority, job.job_id)):
-        for partition in job.partition.split(","):
+        for partition in _open_partitions(job, scene):
             views = [view for view in free.get(partition, ()) if view.node.name not in taken]
             chosen = _nodes_for(job, views, held, scene.now)
             stale = [view for view in chosen if not _fits(view, job, scene.now)]
@@ -75,6 +76,13 @@ def plan_recycling(scene: Scene) -> Iterator[Action]:
             yield from (_power_down(view, job) for view in stale)
             if chosen:
                 break
+
+
+def _open_partitions(job: Job, scene: Scene) -> list[str]:
+    """The partitions of the job that start jobs; one that we cannot see counts."""
+    known = scene.slurm.partitions
+    names = job.partition.split(",")
+    return [name for name in names if name not in known or known[name].state == "UP"]
 
 
 def _renewals_left(job: Job, memory: Memory) -> int:
@@ -136,9 +144,10 @@ def _nodes_for(
 ) -> list[NodeView]:
     """The nodes that the job can have: those with life enough first, then the shortest lives.
 
-    None where there are too few.
+    None where there are too few, or where one is missing that the job names.
     """
-    needed = max(job.node_count, 1)
+    excluded, required = set(job.excluded_nodes), set(job.required_nodes)
+    views = [view for view in views if view.node.name not in excluded]
     fitting = [view for view in views if _fits(view, job, now)]
     renewable = sorted(
         (
@@ -150,7 +159,13 @@ def _nodes_for(
         ),
         key=lambda view: (_seconds_left(view, now), view.node.name),
     )
-    chosen = [*fitting, *renewable][:needed]
+    possible = [*fitting, *renewable]
+    named = [view for view in possible if view.node.name in required]
+    if len(named) < len(required):
+        return []
+    others = [view for view in possible if view.node.name not in required]
+    needed = max(job.node_count, len(required), 1)
+    chosen = [*named, *others][:needed]
     return chosen if len(chosen) == needed else []
 
 

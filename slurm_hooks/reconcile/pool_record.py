@@ -26,12 +26,16 @@ _LONGEST_CAUSE = 300
 
 @dataclass(frozen=True, slots=True)
 class PoolFailure:
-    """One failure of a pool. `key` tells it from all others of the pool."""
+    """One failure of a pool. `key` tells it from all others of the pool.
+
+    `began_utc` is when what failed was begun, where that is known and the failure stays listed.
+    """
 
     key: str
     time_utc: datetime
     code: str
     detail: str = ""
+    began_utc: datetime | None = None
 
     @property
     def cause(self) -> str:
@@ -58,13 +62,13 @@ class PoolRecord:
         """Whether the pool is held at this time."""
         return self.until_utc is not None and now < self.until_utc
 
-    def is_forgotten(self, policy: Policy, now: datetime) -> bool:
+    def is_forgotten(self, policy: Policy, slowest_failure_seconds: int, now: datetime) -> bool:
         """Whether the last failure and the last hold are so long ago that they tell nothing.
 
-        Boots fail no more often than every boot timeout.
+        A start of the pool takes up to `slowest_failure_seconds` to fail.
         """
         quiet_since = max(self.last_utc, self.until_utc or self.last_utc)
-        kept_seconds = policy.longest_hold_seconds + policy.boot_timeout_seconds
+        kept_seconds = policy.longest_hold_seconds + slowest_failure_seconds
         return now - quiet_since > timedelta(seconds=kept_seconds)
 
 
@@ -116,7 +120,7 @@ def read_record(comment: str) -> PoolRecord | None:
 def hold_phrase(record: PoolRecord) -> str:
     """What the reason of a held node says after its first words."""
     until = _stamp(record.until_utc) if record.until_utc else ""
-    return f"until {until} after {record.failures} failures"
+    return f"until {until} after {record.failures} failures, the last at {_stamp(record.last_utc)}"
 
 
 def hold_end(reason: str) -> datetime | None:

@@ -18,15 +18,24 @@ _OF_SLURM = (
     NOT_RESPONDING,
     RESUME_TIMEOUT,
     "Node unexpectedly rebooted",
-    "reboot timed out",
+    "batch job complete failure",
+    "Duplicate jobid",
     "Kill task failed",
     "Prolog error",
     "Epilog error",
     "Low RealMemory",
+    "Low TmpDisk",
+    "Low CPUs",
     "Low socket*core*thread count",
     "gres/",
 )
 """How the reasons begin that slurmctld and slurmd give by themselves."""
+
+
+REBOOT_TIMED_OUT = "reboot timed out"
+"""Slurm's words, after the reason that the reboot had, when a node did not come back of it."""
+
+_SET_ASIDE = f"{PREFIX} out of service: "
 
 
 def is_ours(text: str) -> bool:
@@ -36,9 +45,19 @@ def is_ours(text: str) -> bool:
 
 def is_of_slurm(reason: str) -> bool:
     """Whether slurmctld or slurmd gave the reason by itself."""
-    return reason.startswith(_OF_SLURM)
+    return reason.startswith(_OF_SLURM) or reason.endswith(REBOOT_TIMED_OUT)
 
 
 def is_of_person(reason: str) -> bool:
     """Whether a person gave the reason. One that we cannot tell, and none at all, counts."""
     return not is_ours(reason) and not is_of_slurm(reason)
+
+
+def set_aside_reason(reason: str) -> str:
+    """The reason of a node that is powered down and then taken out of service again."""
+    return f"{_SET_ASIDE}{reason or 'drained'}"
+
+
+def reason_before(reason: str) -> str:
+    """A person's reason in one made by `set_aside_reason`; empty for any other."""
+    return reason.removeprefix(_SET_ASIDE) if reason.startswith(_SET_ASIDE) else ""

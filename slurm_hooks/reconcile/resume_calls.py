@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import stat
+import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,10 @@ LOG = logging.getLogger("slurm-hooksd")
 LARGEST_CALL_BYTES = 80 * 1024 * 1024
 RESUME = "resume"
 
+UNFINISHED_KEPT_SECONDS = 3600
+"""How long a file that is still being written may lie there: far longer than any program lives.
+One killed at its work never comes back for it."""
+
 Expand = Callable[[str], list[str]]
 
 
@@ -34,6 +39,7 @@ class CallsDirectory:
         self._expand = expand
         self._known: dict[str, ResumeCall] = {}
         self._spent: set[str] = set()
+        self._unfinished: tuple[str, ...] = ()
         self._trouble = ""
 
     def read(self) -> tuple[ResumeCall, ...]:
@@ -54,9 +60,12 @@ class CallsDirectory:
         return tuple(calls)
 
     def remove_spent(self) -> None:
-        """Remove the files that were read and say nothing more."""
+        """Remove the files that were read and say nothing more, and those never finished."""
         for name in sorted(self._spent):
             self.forget(name)
+        for name in self._unfinished:
+            if self._is_given_up(name):
+                self.forget(name)
 
     def forget(self, call_id: str) -> None:
         """Remove a call; one that is already gone is no error.
@@ -87,7 +96,18 @@ class CallsDirectory:
         except OSError as error:
             self._report("spool not read", error)
             return []
-        return sorted(n for n in names if n.endswith(spool.SUFFIX) and not n.startswith("."))
+        calls = sorted(name for name in names if name.endswith(spool.SUFFIX))
+        self._unfinished = tuple(name for name in calls if name.startswith("."))
+        return [name for name in calls if not name.startswith(".")]
+
+    def _is_given_up(self, unfinished: str) -> bool:
+        """Whether nobody writes this file any more. A program that still did would get an error
+        when it renames it, and leave no call."""
+        try:
+            written = (self._directory / unfinished).lstat().st_mtime
+        except OSError:
+            return False
+        return time.time() - written > UNFINISHED_KEPT_SECONDS
 
     def _take(self, name: str) -> ResumeCall | None:
         path = self._directory / name

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from slurm_hooks.cluster.policy import Policy
 from slurm_hooks.cluster.topology import Cluster
-from slurm_hooks.compute.model import ComputeSnapshot, Template
+from slurm_hooks.compute.model import ComputeSnapshot, Template, WorkloadPolicy
 from slurm_hooks.reconcile.actions import Action
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.reconcile.views import World
@@ -26,6 +26,7 @@ class Scene:
     memory: Memory
     now: datetime
     templates: tuple[Template, ...] = ()
+    workload_policies: tuple[WorkloadPolicy, ...] = ()
 
     @property
     def policy(self) -> Policy:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from slurm_hooks.compute.errors import ErrorKind
-from slurm_hooks.compute.model import ComputeSnapshot, Operation, Template
+from slurm_hooks.compute.model import ComputeSnapshot, Operation, Template, WorkloadPolicy
+from slurm_hooks.reconcile.actions import Action
 from slurm_hooks.reconcile.failure_table import Cause, Occasion, Reaction, reaction_to
 from slurm_hooks.slurm.model import JobStart, SlurmSnapshot
 
@@ -69,6 +70,17 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """What Slurm refused to do and why, how often in a row, and until when that is taken as the
+    answer."""
+
+    action: Action
+    why: str
+    tries: int
+    until_utc: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """What the passes before this one saw and started. Lost at a restart without harm.
 
@@ -76,11 +88,11 @@ class Memory:
     `in_flight` maps the subject of an action to the operation that carries it out, `attempts`
     counts the finished operations of a subject, `failures` keeps their errors for a while.
     `causes` says what each operation in flight is about, `started_utc` since when it is on its
-    way, `counted_failures` which of the failures
-    that are still seen stand in a pool's record already.
+    way and `polled_utc` when it was read last, `counted_failures` which of the failures
+    that are still seen stand in a pool's record already. `refusals` are those of Slurm.
     `warned` keeps the warnings of ends of life that were sent, with these ends, and `renewals`
     how many idle nodes were renewed for each start of a job.
-    `in_vain` are the actions whose calls failed and that are still wanted, the latest last.
+    `in_vain` are the actions that were tried and are still wanted, the latest last.
     `unneeded` are the deletions of reaping that were due if a second sighting agrees. `suspended`
     are the nodes that were seen POWERING_DOWN and are off since.
     """
@@ -92,6 +104,8 @@ class Memory:
     failures: dict[str, Failure] = field(default_factory=dict)
     causes: dict[str, Cause] = field(default_factory=dict)
     started_utc: dict[str, datetime] = field(default_factory=dict)
+    polled_utc: dict[str, datetime] = field(default_factory=dict)
+    refusals: dict[str, Refusal] = field(default_factory=dict)
     counted_failures: dict[str, frozenset[str]] = field(default_factory=dict)
     warned: dict[str, datetime] = field(default_factory=dict)
     renewals: dict[JobStart, int] = field(default_factory=dict)
@@ -104,7 +118,7 @@ class Memory:
 class Snapshot:
     """The input of a decision. Slurm is read before Compute Engine.
 
-    `templates` are the instance templates of ours, empty in passes that do not read them.
+    `templates` and `workload_policies` are those of ours, empty in passes that do not read them.
     """
 
     slurm: SlurmSnapshot | Unavailable
@@ -112,3 +126,4 @@ class Snapshot:
     resume_calls: tuple[ResumeCall, ...] = ()
     memory: Memory = field(default_factory=Memory)
     templates: tuple[Template, ...] = ()
+    workload_policies: tuple[WorkloadPolicy, ...] = ()

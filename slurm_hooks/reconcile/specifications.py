@@ -81,7 +81,12 @@ def group_of(cluster: Cluster, pool: NodePool) -> GroupSpecification:
         reference=GroupReference(scope, template.name),
         template=template.name,
         description=encode(
-            Mark(cluster.cluster_id, pool.pool_id, generation=generation_of(template))
+            Mark(
+                cluster.cluster_id,
+                pool.pool_id,
+                generation=generation_of(template),
+                provisioning_model="" if uses_requests(pool) else pool.provisioning_model.value,
+            )
         ),
         zones=pool.zones if scope.kind is ScopeKind.REGION else (),
     )
@@ -105,11 +110,17 @@ def group_of_job(cluster: Cluster, pool: NodePool, job: Job) -> GroupSpecificati
         present,
         reference=GroupReference(present.reference.scope, name),
         description=encode(mark),
-        workload_policy=WorkloadPolicySpecification(
-            Scope(ScopeKind.REGION, pool.region),
-            f"{_pool_part(cluster, pool, LONGEST_POOL_PART)}-compact",
-            encode(Mark(cluster.cluster_id, pool.pool_id)),
-        ),
+        workload_policy=workload_policy_of(cluster, pool),
+    )
+
+
+def workload_policy_of(cluster: Cluster, pool: NodePool) -> WorkloadPolicySpecification:
+    """The one policy that places the VMs of all jobs of a pool. It stays between them, since a
+    job that came while it goes would be refused its group."""
+    return WorkloadPolicySpecification(
+        Scope(ScopeKind.REGION, pool.region),
+        f"{_pool_part(cluster, pool, LONGEST_POOL_PART)}-compact",
+        encode(Mark(cluster.cluster_id, pool.pool_id)),
     )
 
 
@@ -169,8 +180,14 @@ def run_duration_of(pool: NodePool, jobs: Iterable[Job], margin_seconds: int) ->
 
 
 def is_served(pool: NodePool) -> bool:
-    """Whether this version starts the pool's nodes: Flex-start pools inside Slurm."""
-    return pool.provisioning_model is ProvisioningModel.FLEX_START and not pool.is_login
+    """Whether this version starts the pool's nodes: those of all pools inside Slurm."""
+    return not pool.is_login
+
+
+def uses_requests(pool: NodePool) -> bool:
+    """Whether the pool's VMs come by resize requests; the service offers them for Flex-start
+    alone, and those of all other pools are created by name."""
+    return pool.provisioning_model is ProvisioningModel.FLEX_START
 
 
 def _pool_part(cluster: Cluster, pool: NodePool, length: int) -> str:

@@ -1,50 +1,125 @@
 """Whose turn it is within a pass: a pass ends soon, and nothing waits for ever behind a failure.
 
-A call that gets no answer has cost a minute or more. The next one to the same system would cost
-as much, so it is left for the next pass; what was tried in vain comes last there. Pure.
+Each kind of action has a number and a share of the time of a pass; what is left is done in the
+next one. A call that gets no answer has cost a minute or more. The next one to the same system
+would cost as much, so it is left for the next pass. What was tried and is still wanted comes last
+there.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from slurm_hooks.reconcile.actions import (
     Action,
+    CancelRequest,
+    CreateInstances,
     CreateReservation,
     DeleteGroup,
+    DeleteInstance,
     DeleteRequest,
     DeleteReservation,
     DeleteTemplate,
+    DeleteWorkloadPolicy,
+    InsertGroup,
+    InsertRequest,
     KeepConsole,
+    KeepPoolRecord,
+    TellJob,
+    UpdateNode,
     WarnJob,
 )
-from slurm_hooks.reconcile.memory import Outcome
+from slurm_hooks.reconcile.outcome import Outcome, Outcomes
 from slurm_hooks.slurm.client import SlurmError, SlurmUnavailable
 
 MOST_A_PASS: dict[type[Action], int] = {
+    CancelRequest: 100,
+    InsertGroup: 20,
+    InsertRequest: 100,
+    CreateInstances: 100,
     DeleteRequest: 100,
     KeepConsole: 20,
     DeleteGroup: 20,
     DeleteTemplate: 20,
+    DeleteWorkloadPolicy: 20,
+    TellJob: 100,
     WarnJob: 100,
+    KeepPoolRecord: 50,
     CreateReservation: 100,
     DeleteReservation: 100,
 }
-"""How many of a kind one pass carries out, each a call of its own. The rest waits for the next."""
+"""How many of a kind one pass carries out, each by calls of its own. The rest waits for the next.
+
+The requests of one job are made together, though: who has one of them gets all. VMs are deleted
+and nodes changed many at a time, in so many calls a pass: see `act_deletions` and `act_nodes`.
+"""
+
+SECONDS_A_PASS: dict[type[Action], float] = {
+    CancelRequest: 10,
+    InsertRequest: 30,
+    DeleteRequest: 5,
+    KeepConsole: 5,
+    DeleteInstance: 20,
+    DeleteGroup: 5,
+    DeleteTemplate: 5,
+    DeleteWorkloadPolicy: 5,
+    TellJob: 10,
+    WarnJob: 10,
+    KeepPoolRecord: 5,
+    UpdateNode: 20,
+    CreateReservation: 10,
+}
+"""The share of each kind in the time of a pass, some two minutes in sum, so that a service that
+answers slowly makes no pass endless and no kind starves behind another. The call that uses a
+share up is the last of its kind. Groups share with requests, cleared reasons with node changes,
+reservations to be deleted with new ones."""
+
+
+_ASKS = (InsertRequest, CreateInstances)
+
+
+class Shares:
+    """How much of its time each kind of action has used up in one pass."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """`clock` gives seconds that only go forward."""
+        self._clock = clock
+        self._used: defaultdict[type[Action], float] = defaultdict(float)
+        self._calls: Counter[type[Action]] = Counter()
+
+    def within(
+        self, kind: type[Action], calls: Iterator[Outcomes], most: int = sys.maxsize
+    ) -> Iterator[Outcomes]:
+        """Make the calls one by one while the kind has time left, and has made fewer than `most`
+        in this pass."""
+        while self._used[kind] < SECONDS_A_PASS[kind] and self._calls[kind] < most:
+            started = self._clock()
+            outcomes = next(calls, None)
+            self._used[kind] += self._clock() - started
+            if outcomes is None:
+                return
+            self._calls[kind] += 1
+            yield outcomes
 
 
 def in_turn(actions: Iterable[Action], in_vain: Sequence[str]) -> list[Action]:
     """The actions of this pass: in their order, but those tried in vain last, oldest try first."""
     turns = {subject: turn for turn, subject in enumerate(in_vain)}
     counts: Counter[type[Action]] = Counter()
+    jobs: set[int | None] = set()
     due: list[Action] = []
     for action in sorted(actions, key=lambda action: turns.get(action.subject, -1)):
         kind = type(action)
+        has_begun = isinstance(action, _ASKS) and action.job_id in jobs
+        if not has_begun and counts[kind] >= MOST_A_PASS.get(kind, counts[kind] + 1):
+            continue
         counts[kind] += 1
-        if counts[kind] <= MOST_A_PASS.get(kind, counts[kind]):
-            due.append(action)
+        due.append(action)
+        if isinstance(action, _ASKS) and action.job_id is not None:
+            jobs.add(action.job_id)
     return due
 
 
@@ -57,7 +132,7 @@ def parts(due: Iterable[Action], in_vain: Sequence[str]) -> Iterator[list[Action
         yield list(members)
 
 
-def up_to_silence(calls: Iterator[tuple[Outcome, ...]]) -> Iterator[tuple[Outcome, ...]]:
+def up_to_silence(calls: Iterator[Outcomes]) -> Iterator[Outcomes]:
     """Make the calls one by one, up to the first that the system did not answer."""
     for outcomes in calls:
         yield outcomes
@@ -70,6 +145,10 @@ def is_unanswered(error: SlurmError) -> bool:
     return isinstance(error, SlurmUnavailable)
 
 
-def not_done(action: Action, error: SlurmError) -> Outcome:
-    """The outcome of an action that Slurm refused, or could not be asked for."""
-    return Outcome(action, note=str(error), unanswered=is_unanswered(error))
+def not_done(action: Action, error: SlurmError, about: str = "") -> Outcome:
+    """The outcome of an action that Slurm refused, or could not be asked for.
+
+    `about` is what the refused command was about, where it was about more than the action.
+    """
+    note = f"{about}: {error}" if about else str(error)
+    return Outcome(action, note=note, unanswered=is_unanswered(error))

@@ -6,33 +6,40 @@ This is where the two systems are joined. Nothing is decided here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from slurm_hooks.cluster.topology import Cluster, NodePool
 from slurm_hooks.compute.model import (
     ComputeSnapshot,
+    ErrorDetail,
     Instance,
     InstanceStatus,
+    Member,
     RequestReference,
     RequestState,
     ResizeRequest,
 )
 from slurm_hooks.compute.ownership import Mark, decode
-from slurm_hooks.reconcile.actions import CancelRequest, DeleteInstance
+from slurm_hooks.reconcile.actions import CancelRequest, DeleteInstance, DeleteRequest
 from slurm_hooks.reconcile.end_of_life import ended_nodes
 from slurm_hooks.reconcile.node_table import Step, row_for
+from slurm_hooks.reconcile.owners import askers_of, holders_of, owner_of
 from slurm_hooks.reconcile.phases import (
     Intent,
     RequestPhase,
     VmPhase,
     intent_of,
+    member_phases_of,
     request_phase_of,
     vm_phase_of,
 )
 from slurm_hooks.reconcile.snapshot import Memory, ResumeCall
-from slurm_hooks.reconcile.specifications import is_served
-from slurm_hooks.slurm.model import Job, JobState, Node, NodeFlag, Partition, SlurmSnapshot
+from slurm_hooks.reconcile.specifications import is_served, uses_requests
+from slurm_hooks.slurm.model import Job, Node, NodeFlag, Partition, SlurmSnapshot
+
+POWERING_UP = (Intent.STARTING, Intent.ABANDONED, Intent.WITHDRAWN)
+"""What Slurm asks for while it waits for a node to register."""
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -47,7 +54,11 @@ class MarkedRequest:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """All that is known of one node in this pass."""
+    """All that is known of one node in this pass.
+
+    `error` is why no VM comes, where the start has failed. `member` is that of the node in a pool
+    without requests, while it has no VM.
+    """
 
     node: Node
     pool: NodePool
@@ -58,6 +69,8 @@ class NodeView:
     owner: Job | None = None
     request: MarkedRequest | None = None
     vm: Instance | None = None
+    member: Member | None = None
+    error: ErrorDetail | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +95,10 @@ def join(
     """Join what Slurm and Compute Engine say, for the nodes that are ours."""
     requests = _marked_requests(compute, cluster)
     by_node = _requests_by_node(requests.values())
-    holders = _holders(slurm.jobs.values())
-    askers = _askers(calls)
+    holders = holders_of(slurm.jobs.values())
+    askers = askers_of(calls)
     offered = _offered(slurm.partitions.values())
-    views = {}
+    views: dict[str, NodeView] = {}
     for name, node in slurm.nodes.items():
         pool = cluster.pool_of(name)
         if pool is None or not is_served(pool) or not node.state.has(NodeFlag.CLOUD):
@@ -96,18 +109,34 @@ def join(
             cluster,
             by_node.get(name, ()),
             compute.instances.get(name),
+            None if uses_requests(pool) else compute.members.get(name),
             holders.get(name, ()),
             askers.get(name, frozenset()),
             memory,
-            must_exist=cluster.is_static(name) and offered(node),
+            must_exist=pool.min_node_count > 0 and cluster.is_static(name) and offered(node),
             now=now,
         )
-    return World(views, requests, holders, ended_nodes(slurm.reservations.values(), now))
+    ended = ended_nodes(slurm.reservations.values(), now)
+    return World(_failed_together(views), requests, holders, ended)
 
 
 def deletion_of(vm: Instance) -> DeleteInstance:
     """The action that deletes a VM, from its group if it is in one."""
     return DeleteInstance(vm.group, vm.name, vm.zone, vm.instance_id)
+
+
+def deletion_of_member(member: Member) -> DeleteInstance:
+    """The action that takes a member without a VM out of its group."""
+    return DeleteInstance(member.group, member.name, "", "")
+
+
+def is_of_past_start(marked: MarkedRequest, memory: Memory) -> bool:
+    """Whether a request that brought no VM was found of no use before: then its start was over,
+    and a node that starts for no job starts anew. A job's start is told by the mark instead."""
+    return (
+        marked.request.state in (RequestState.FAILED, RequestState.CANCELLED)
+        and DeleteRequest(marked.request.reference).subject in memory.unneeded
+    )
 
 
 def cancellation_of(marked: MarkedRequest) -> CancelRequest:
@@ -121,6 +150,7 @@ def _view(
     cluster: Cluster,
     candidates: Iterable[MarkedRequest],
     vm: Instance | None,
+    member: Member | None,
     holders: tuple[Job, ...],
     askers: frozenset[int],
     memory: Memory,
@@ -128,8 +158,8 @@ def _view(
     must_exist: bool,
     now: datetime,
 ) -> NodeView:
-    latest = _latest(candidates)
-    owner = _owner(holders, askers)
+    latest = _latest(candidates if holders else _of_present_start(candidates, memory))
+    owner = owner_of(holders, askers)
     intent = intent_of(
         node,
         held=bool(holders),
@@ -140,17 +170,76 @@ def _view(
     request_phase = (
         RequestPhase.NONE if serving is None else request_phase_of(serving.request.state)
     )
-    deleting = vm is not None and deletion_of(vm).subject in memory.in_flight
-    overdue = vm is not None and _is_overdue(vm, cluster.policy.boot_timeout_seconds, now)
+    in_flight = memory.in_flight
     vm_phase = vm_phase_of(
         vm,
-        deletion_in_flight=deleting,
-        is_overdue=overdue and intent in (Intent.STARTING, Intent.ABANDONED),
+        deletion_in_flight=vm is not None
+        and len(in_flight) > 0
+        and deletion_of(vm).subject in in_flight,
+        is_overdue=vm is not None
+        and intent in POWERING_UP
+        and _is_overdue(vm, cluster.policy.boot_timeout_seconds, now),
     )
-    step = row_for(intent, request_phase, vm_phase).step
+    if member is not None and vm is None:
+        request_phase, vm_phase = member_phases_of(
+            member,
+            deletion_in_flight=deletion_of_member(member).subject in memory.in_flight,
+            is_starting=intent is Intent.STARTING,
+        )
     return NodeView(
-        node, pool, intent, request_phase, vm_phase, step, owner=owner, request=serving, vm=vm
+        node,
+        pool,
+        intent,
+        request_phase,
+        vm_phase,
+        row_for(intent, request_phase, vm_phase).step,
+        owner=owner,
+        request=serving,
+        vm=vm,
+        member=member,
+        error=_final_error(request_phase, serving, member),
     )
+
+
+def _final_error(
+    phase: RequestPhase, request: MarkedRequest | None, member: Member | None
+) -> ErrorDetail | None:
+    if phase is not RequestPhase.FAILED:
+        return None
+    if request is not None:
+        return request.request.error
+    return member.last_attempt_error if member is not None else None
+
+
+_STARTS = frozenset(
+    {
+        Step.REQUEST,
+        Step.REQUEST_AGAIN,
+        Step.AWAIT_CAPACITY,
+        Step.AWAIT_BOOT,
+        Step.AWAIT_DELETION,
+    }
+)
+
+
+def _failed_together(views: dict[str, NodeView]) -> dict[str, NodeView]:
+    """Where one VM of a job cannot be created by name, the job's other nodes fail with it: else
+    the VMs that came would be paid for until SuspendTime, and keep others from a start."""
+    failed = {
+        view.owner.job_id: view
+        for view in views.values()
+        if view.member is not None and view.step is Step.FAIL_START and view.owner is not None
+    }
+    if not failed:
+        return views
+    return {name: _failed_with(view, failed) for name, view in views.items()}
+
+
+def _failed_with(view: NodeView, failed: Mapping[int, NodeView]) -> NodeView:
+    mate = failed.get(view.owner.job_id) if view.owner is not None else None
+    if mate is None or view.intent is not Intent.STARTING or view.step not in _STARTS:
+        return view
+    return replace(view, step=Step.FAIL_START, error=mate.error)
 
 
 def _offered(partitions: Iterable[Partition]) -> Callable[[Node], bool]:
@@ -188,23 +277,12 @@ def _requests_by_node(requests: Iterable[MarkedRequest]) -> dict[str, list[Marke
     return by_node
 
 
-def _holders(jobs: Iterable[Job]) -> dict[str, tuple[Job, ...]]:
-    """The active jobs that have each node allocated, in order of job id."""
-    holders: dict[str, tuple[Job, ...]] = {}
-    for job in sorted(jobs, key=lambda job: job.job_id):
-        if job.is_active:
-            for name in job.nodes:
-                holders[name] = (*holders.get(name, ()), job)
-    return holders
-
-
-def _askers(calls: Iterable[ResumeCall]) -> dict[str, frozenset[int]]:
-    """The jobs for which the latest ResumeProgram call asked for each node."""
-    askers: dict[str, frozenset[int]] = {}
-    for call in sorted(calls, key=lambda call: call.time_utc):
-        for name in call.nodes:
-            askers[name] = frozenset(job.job_id for job in call.jobs if name in job.nodes)
-    return askers
+def _of_present_start(
+    candidates: Iterable[MarkedRequest], memory: Memory
+) -> Iterable[MarkedRequest]:
+    if not memory.unneeded:
+        return candidates
+    return [marked for marked in candidates if not is_of_past_start(marked, memory)]
 
 
 def _latest(candidates: Iterable[MarkedRequest]) -> MarkedRequest | None:
@@ -218,13 +296,6 @@ def _latest(candidates: Iterable[MarkedRequest]) -> MarkedRequest | None:
         ),
         default=None,
     )
-
-
-def _owner(holders: tuple[Job, ...], askers: frozenset[int]) -> Job | None:
-    """The job whose start this is: one that Slurm's call named, else one still configuring."""
-    configuring = [job for job in holders if job.state is JobState.CONFIGURING]
-    named = [job for job in configuring if job.job_id in askers]
-    return next(iter([*named, *configuring, *holders]), None)
 
 
 def _owner_ended(askers: frozenset[int], latest: MarkedRequest | None, vm: Instance | None) -> bool:

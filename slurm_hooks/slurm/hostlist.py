@@ -41,6 +41,17 @@ def expand(text: str) -> list[str]:
     return names
 
 
+def expand_leniently(text: str) -> tuple[str, ...]:
+    """As `expand`; text that is no hostlist counts as one name, which no node has.
+
+    For what users write: it must not make a job unreadable.
+    """
+    try:
+        return tuple(expand(text))
+    except HostlistError:
+        return (text,)
+
+
 def collapse(names: Iterable[str]) -> str:
     """The hostlist of the names in the given order; only the last number of a name folds.
 

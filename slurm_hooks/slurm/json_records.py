@@ -15,10 +15,14 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from slurm_hooks.slurm.hostlist import expand
+from slurm_hooks.slurm.hostlist import expand, expand_leniently
 from slurm_hooks.slurm.model import Job, Node, Partition, Reservation, part_of
 from slurm_hooks.slurm.records import Key, Parsed, parse_each
-from slurm_hooks.slurm.state_words import job_state_from_words, node_state_from_words
+from slurm_hooks.slurm.state_words import (
+    job_state_from_words,
+    node_state_from_words,
+    resumes_after_reboot,
+)
 
 
 class AnswerError(ValueError):
@@ -45,6 +49,9 @@ _Number = Annotated[int | None, BeforeValidator(_plain_number)]
 _Words = Annotated[list[str], BeforeValidator(_words)]
 _Text = Annotated[str, BeforeValidator(_no_null)]
 _Nodes = Annotated[tuple[str, ...], BeforeValidator(lambda value: tuple(expand(value or "")))]
+_NamedByUser = Annotated[
+    tuple[str, ...], BeforeValidator(lambda value: expand_leniently(value or ""))
+]
 
 
 class _NodeJson(BaseModel):
@@ -60,6 +67,7 @@ class _NodeJson(BaseModel):
     extra: _Text = ""
     instance_id: _Text = ""
     boot_time: _Number = None
+    next_state_after_reboot: _Words = []
 
 
 class _JobJson(BaseModel):
@@ -78,6 +86,8 @@ class _JobJson(BaseModel):
     time_limit: _Number = None
     start_time: _Number = None
     node_count: _Number = None
+    required_nodes: _NamedByUser = ()
+    excluded_nodes: _NamedByUser = ()
     array_job_id: _Number = None
     array_task_id: _Number = None
     het_job_id: _Number = None
@@ -164,6 +174,7 @@ def _node(raw: object) -> Node:
         extra=node.extra,
         instance_id=node.instance_id,
         boot_time_utc=_time(node.boot_time),
+        resumes_after_reboot=resumes_after_reboot(node.next_state_after_reboot),
     )
 
 
@@ -188,6 +199,8 @@ def _job(raw: object) -> Job:
         part=part_of(
             job.job_id, job.array_job_id, job.array_task_id, job.het_job_id, job.het_job_offset
         ),
+        required_nodes=job.required_nodes,
+        excluded_nodes=job.excluded_nodes,
     )
 
 

@@ -65,7 +65,11 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as slurmctld sees it. `reason` is the text alone, without user and time."""
+    """A node as slurmctld sees it. `reason` is the text alone, without user and time.
+
+    `resumes_after_reboot`: a reboot is under way after which it serves again, so that a DRAIN
+    which `scontrol reboot asap` has set ends by itself.
+    """
 
     name: str
     state: NodeState
@@ -78,6 +82,7 @@ class Node:
     extra: str = ""
     instance_id: str = ""
     boot_time_utc: datetime | None = None
+    resumes_after_reboot: bool = False
 
 
 class JobState(enum.StrEnum):
@@ -114,7 +119,8 @@ JobStart = tuple[int, int]
 class Job:
     """A job of the queue, one per array task and heterogeneous component.
 
-    `node_count` is what the job has, or asks for at least while pending.
+    `node_count` is what the job has, or asks for at least while pending. `required_nodes` and
+    `excluded_nodes` are those that its user names with -w and -x.
     `job_id` is the raw id, as SLURM_RESUME_FILE names it. `nodes` is the current allocation,
     empty while pending. `state` is CONFIGURING whenever Slurm shows that flag. `part` is what
     commands need after the id to mean this job alone, see `part_of`.
@@ -136,6 +142,8 @@ class Job:
     start_time_utc: datetime | None = None
     node_count: int = 0
     part: str = ""
+    required_nodes: tuple[str, ...] = ()
+    excluded_nodes: tuple[str, ...] = ()
 
     @property
     def start(self) -> JobStart:

@@ -27,6 +27,8 @@ FLAG_OF_SIGN = {
 _BASES: dict[str, BaseState] = {str(base): base for base in BaseState}
 _FLAGS: dict[str, NodeFlag] = {str(flag): flag for flag in NodeFlag}
 
+_SERVES_AFTER_REBOOT = frozenset({"RESUME", "UNDRAIN"})
+
 _JOB_STATES: dict[str, JobState] = {str(state): state for state in JobState}
 _JOB_STATE_OF_OTHER_WORD = {
     "RESIZING": JobState.RUNNING,
@@ -88,6 +90,11 @@ def job_state_from_words(words: Iterable[str]) -> JobState:
         if flag in states:
             return flag
     return states[0] if states else JobState.UNKNOWN
+
+
+def resumes_after_reboot(words: Iterable[str]) -> bool:
+    """Whether the words of a node's state after its reboot say that it serves again."""
+    return any(word.strip().upper() in _SERVES_AFTER_REBOOT for word in words)
 
 
 def _words_and_flags_of_signs(words: Iterable[str]) -> Iterable[str]:

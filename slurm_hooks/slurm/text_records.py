@@ -10,10 +10,14 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from slurm_hooks.slurm.hostlist import expand
+from slurm_hooks.slurm.hostlist import expand, expand_leniently
 from slurm_hooks.slurm.model import Job, Node, Partition, Reservation, part_of
 from slurm_hooks.slurm.records import Parsed, parse_each
-from slurm_hooks.slurm.state_words import job_state_from_words, node_state_from_text
+from slurm_hooks.slurm.state_words import (
+    job_state_from_words,
+    node_state_from_text,
+    resumes_after_reboot,
+)
 from slurm_hooks.slurm.text_fields import (
     RecordFormat,
     number_of,
@@ -110,6 +114,7 @@ def _node(record: str) -> Node:
         extra=text_of(fields.get("Extra", "")),
         instance_id=word_of(fields.get("InstanceId", "")),
         boot_time_utc=time_of(fields.get("BootTime", "")),
+        resumes_after_reboot=resumes_after_reboot([word_of(fields.get("NextState", ""))]),
     )
 
 
@@ -145,6 +150,8 @@ def _job(record: str) -> Job:
             _id(fields, "HetJobId"),
             _id(fields, "HetJobOffset"),
         ),
+        required_nodes=expand_leniently(word_of(fields.get("ReqNodeList", ""))),
+        excluded_nodes=expand_leniently(word_of(fields.get("ExcNodeList", ""))),
     )
 
 

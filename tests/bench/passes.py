@@ -15,6 +15,7 @@ from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.google_client import GoogleComputeClient
 from slurm_hooks.compute.model import InstanceStatus
 from slurm_hooks.history.consoles import ConsolesDirectory
+from slurm_hooks.reconcile.actions import InsertRequest
 from slurm_hooks.reconcile.decide import decide
 from slurm_hooks.reconcile.observe import observe
 from slurm_hooks.reconcile.passes import Passes
@@ -110,22 +111,56 @@ def measure(nodes: int) -> Result:
         )
 
 
-def measure_resume(nodes: int, nodes_a_job: int) -> tuple[float, Counter[str], int]:
-    """Seconds, API calls and Slurm commands until the requests of all jobs exist."""
+@dataclass(frozen=True)
+class Resume:
+    """What it cost until the requests of all jobs existed, and a bare client that made the same
+    calls, one after another, at once after that on a project of its own."""
+
+    seconds: float
+    cpu_seconds: float
+    bare_seconds: float
+    calls: Counter[str]
+    commands: int
+
+
+def measure_resume(nodes: int, nodes_a_job: int) -> Resume:
+    """Resume nodes in jobs of one size."""
     with EmulatorProcess() as emulator, tempfile.TemporaryDirectory() as spool:
         _warm_up(emulator.url, Path(spool), nodes)
         installation = Installation(nodes, nodes_a_job, emulator.url, Path(spool))
         emulator.control.clear_calls()
+        cpu_before = time.process_time()
         seconds = installation.run_until_requested(nodes // nodes_a_job)
-        return seconds, _calls(emulator.control), len(installation.recorded.commands)
+        cpu = time.process_time() - cpu_before
+        calls, commands = _calls(emulator.control), len(installation.recorded.commands)
+    return Resume(seconds, cpu, _bare_seconds(nodes, nodes_a_job), calls, commands)
+
+
+def _bare_seconds(nodes: int, nodes_a_job: int) -> float:
+    """A look at the project and the requests, with nothing read, decided or told in between."""
+    with EmulatorProcess() as emulator, tempfile.TemporaryDirectory() as spool:
+        _warm_up(emulator.url, Path(spool), nodes)
+        installation = Installation(nodes, nodes_a_job, emulator.url, Path(spool))
+        actions = installation.passes.plan().actions
+        requests = [action.request for action in actions if isinstance(action, InsertRequest)]
+        started = time.perf_counter()
+        installation.compute.read(installation.cluster.cluster_id)
+        for request in requests:
+            installation.compute.insert_resize_request(request, request.reference.name)
+        return time.perf_counter() - started
 
 
 def resume_table() -> Table:
     """1,000 nodes in one job, and in a hundred."""
-    result = Table("resume of 1,000 nodes", "s", "API calls", "Slurm commands")
+    result = Table(
+        *("resume of 1,000 nodes", "s", "bare client: s", "beyond it: s", "CPU s"),
+        *("API calls", "Slurm commands"),
+    )
     for title, nodes_a_job in (("one job", 1000), ("100 jobs of 10", 10)):
-        seconds, calls, commands = measure_resume(1000, nodes_a_job)
-        result.add_row(title, f"{seconds:.2f}", _text(calls), f"{commands}")
+        cost = measure_resume(1000, nodes_a_job)
+        times = cost.seconds, cost.bare_seconds, cost.seconds - cost.bare_seconds, cost.cpu_seconds
+        row = [f"{seconds:.2f}" for seconds in times]
+        result.add_row(title, *row, _text(cost.calls), f"{cost.commands}")
     return result
 
 

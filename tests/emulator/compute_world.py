@@ -43,7 +43,10 @@ class World(Protocol):
         """The client under test."""
 
     def have_no_capacity(self) -> None:
-        """Requests wait from now on."""
+        """Requests, and VMs that are created by name, wait from now on."""
+
+    def have_capacity(self) -> None:
+        """There is capacity for all again."""
 
     def grant(self, reference: RequestReference) -> None:
         """There is capacity for this waiting request."""

@@ -8,7 +8,7 @@ import pytest
 
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.compute.google_client import GoogleComputeClient
-from slurm_hooks.compute.model import RequestReference
+from slurm_hooks.compute.model import ErrorDetail, RequestReference
 from slurm_hooks.sandbox.emulator.control import EmulatorControl
 from tests.emulator.compute_world import MACHINE_TYPE, ZONES, Value, World
 from tests.emulator.running import emulator_in_thread
@@ -28,7 +28,12 @@ class FakeWorld:
         return self._fake
 
     def have_no_capacity(self) -> None:
-        """The fake never has capacity unless told."""
+        """The fake has none for requests unless told."""
+        self._fake.state.refusal = ErrorDetail("ZONE_RESOURCE_POOL_EXHAUSTED")
+
+    def have_capacity(self) -> None:
+        """See World."""
+        self._fake.state.refusal = None
 
     def grant(self, reference: RequestReference) -> None:
         """See World."""
@@ -66,6 +71,11 @@ class EmulatorWorld:
         """See World."""
         for zone in ZONES:
             self._control.set_capacity(zone, MACHINE_TYPE, 0)
+
+    def have_capacity(self) -> None:
+        """See World."""
+        for zone in ZONES:
+            self._control.set_capacity(zone, MACHINE_TYPE, None)
 
     def grant(self, reference: RequestReference) -> None:
         """See World."""

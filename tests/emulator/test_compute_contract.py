@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from slurm_hooks.compute.classify import classify_operation
+from slurm_hooks.compute.classify import classify_detail, classify_operation
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import (
     GroupReference,
     GroupSpecification,
     Instance,
     InstanceStatus,
+    MemberAction,
     Operation,
     RequestReference,
     RequestState,
@@ -129,6 +130,35 @@ def test_a_group_may_place_its_vms_by_a_workload_policy_that_exists(
     with pytest.raises(ComputeError) as error:
         world.client.insert_workload_policy(policy, "second")
     assert kind_of(error) is ErrorKind.CONFLICT
+
+
+def test_workload_policies_of_ours_are_listed_and_go_once_no_group_uses_them(
+    world: World,
+) -> None:
+    make_template(world)
+    region = Scope(ScopeKind.REGION, ZONAL.region)
+    ours = WorkloadPolicySpecification(region, "demo-a3u-compact", encode(MARK))
+    finish(world, world.client.insert_workload_policy(ours, "ours"))
+    foreign = replace(ours, name="foreign", description="by hand")
+    finish(world, world.client.insert_workload_policy(foreign, "foreign"))
+    reference = group_reference(ZONAL)
+    group = GroupSpecification(reference, "a3u-g1", encode(MARK), ZONES, workload_policy=ours)
+    finish(world, world.client.insert_group(group, "group"))
+    assert world.client.read(CLUSTER).groups[reference].workload_policy == ours.name
+
+    (listed,) = world.client.read_workload_policies(CLUSTER)
+    assert (listed.scope, listed.name, listed.description) == (region, ours.name, encode(MARK))
+    assert listed.creation_time_utc is not None
+    refused = finish(world, world.client.delete_workload_policy(region, ours.name, "in use"))
+    assert refused.error is not None
+
+    finish(world, world.client.delete_group(reference, "delete group"))
+    gone = finish(world, world.client.delete_workload_policy(region, ours.name, "free"))
+    assert gone.error is None
+    assert world.client.read_workload_policies(CLUSTER) == ()
+    with pytest.raises(ComputeError) as error:
+        world.client.delete_workload_policy(region, ours.name, "again")
+    assert kind_of(error) is ErrorKind.GONE
 
 
 def test_a_second_template_of_the_name_is_a_conflict(world: World) -> None:
@@ -368,6 +398,61 @@ def test_creating_a_vm_that_exists_fails_the_whole_call(world: World) -> None:
     else:
         assert classify_operation(again) is ErrorKind.CONFLICT
     assert NODES[1] not in world.client.read(CLUSTER).instances
+
+
+def group_of_spot_vms(world: World) -> GroupReference:
+    """A group whose VMs are created by name, as its mark says."""
+    specification = replace(
+        template_specification("spot-g1"), provisioning_model="SPOT", run_duration_seconds=None
+    )
+    finish(world, world.client.insert_template(GLOBAL, specification, "spot template"))
+    reference = group_reference(ZONAL, "demo-spot-g1")
+    mark = encode(replace(MARK, provisioning_model="SPOT"))
+    group = GroupSpecification(reference, "spot-g1", mark)
+    assert finish(world, world.client.insert_group(group, "spot group")).error is None
+    return reference
+
+
+def test_members_whose_vms_cannot_be_made_are_read_with_the_error_and_get_them_later(
+    world: World,
+) -> None:
+    reference = group_of_spot_vms(world)
+    world.have_no_capacity()
+    operation = world.client.create_instances(reference, NODES, "create")
+    assert finish(world, operation).error is None
+    members = world.eventually(
+        lambda: world.client.read(CLUSTER).members,
+        lambda found: len(found) == 2 and all(m.last_attempt_error for m in found.values()),
+    )
+    for name in NODES:
+        error = members[name].last_attempt_error
+        assert (members[name].group, members[name].action) == (reference, MemberAction.CREATING)
+        assert error is not None
+        assert classify_detail(error) is ErrorKind.STOCKOUT
+    assert world.client.read(CLUSTER).instances == {}
+    assert world.client.read(CLUSTER).groups[reference].target_size == len(NODES)
+    world.have_capacity()
+    running_instances(world)
+    assert world.client.read(CLUSTER).members == {}
+
+
+def test_a_member_without_a_vm_is_deleted_by_its_bare_name(world: World) -> None:
+    reference = group_of_spot_vms(world)
+    world.have_no_capacity()
+    finish(world, world.client.create_instances(reference, NODES, "create"))
+    operation = world.client.delete_instances(reference, {NODES[0]: ""}, "delete")
+    assert finish(world, operation).error is None
+    assert set(world.client.read(CLUSTER).members) == {NODES[1]}
+    assert world.client.read(CLUSTER).groups[reference].target_size == 1
+
+
+def test_creating_a_member_that_waits_already_fails_the_whole_call(world: World) -> None:
+    reference = group_of_spot_vms(world)
+    world.have_no_capacity()
+    finish(world, world.client.create_instances(reference, NODES[:1], "create"))
+    again = finish(world, world.client.create_instances(reference, NODES, "again"))
+    assert classify_operation(again) is ErrorKind.CONFLICT
+    assert set(world.client.read(CLUSTER).members) == {NODES[0]}
 
 
 @both_scopes

@@ -127,6 +127,8 @@ def calls_in(scope: Scope) -> list[Call]:
 EVERYWHERE: list[Call] = [
     lambda c: c.insert_template(GLOBAL, template_specification(), "x"),
     lambda c: c.insert_template(REGIONAL, template_specification(), "x"),
+    lambda c: c.read_workload_policies("demo"),
+    lambda c: c.delete_workload_policy(REGIONAL, "w", "x"),
     lambda c: c.delete_template(GLOBAL, "t", "x"),
     lambda c: c.delete_template(REGIONAL, "t", "x"),
     lambda c: c.get_operation(Operation("operation-1", GLOBAL)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -326,6 +327,27 @@ def test_group_without_repairs_lets_a_lost_vm_go() -> None:
     assert group.target_size == 1
 
 
+def test_group_without_repairs_may_keep_a_lost_member_and_its_name() -> None:
+    project = Project()
+    project.world.behaviour = replace(project.world.behaviour, keeps_lost_members=True)
+    policy = {"defaultActionOnFailure": "DO_NOTHING"}
+    group = standard_group(project, instanceLifecyclePolicy=policy)
+    create(project, group, "n-0", "n-1")
+    project.pass_time(60)
+    instances.vanish(project.world, project.instance("n-0"))
+    project.finish(instance_calls.delete(project.world, Call(), ZONE, "n-1"))
+    project.pass_time(60)
+
+    assert (project.names(), group.target_size) == ([], 2)
+    assert {member.action for member in group.members.values()} == {MemberAction.NONE}
+    again = create(project, group, "n-0")
+    assert again.failure is not None and again.failure.entry.code == "ALREADY_EXISTS"
+    assert delete_members(project, group, "n-0", "n-1").failure is None
+    assert create(project, group, "n-0").failure is None
+    project.pass_time(60)
+    assert project.names() == ["n-0"]
+
+
 def test_recreate_is_refused_for_flex_start_and_replaces_other_vms() -> None:
     project = Project()
     flexible = project.add_group(with_change(ZONAL_GROUP, "name", "flexible"))
@@ -403,6 +425,17 @@ def test_host_error_ends_a_flex_start_vm_but_keeps_it_listed() -> None:
     assert delete_members(project, group, url("n-0")).failure is None
     project.pass_time(60)
     assert project.names() == []
+
+
+def test_vm_whose_guest_powers_off_stops_and_stays_listed() -> None:
+    project = Project()
+    group = project.add_group()
+    project.ask(group, "n-0")
+    project.pass_time(60)
+    instances.guest_shutdown(project.world, project.instance("n-0"))
+    assert status(project.instance("n-0")) is InstanceStatus.STOPPING
+    project.pass_time(60)
+    assert status(project.instance("n-0")) is InstanceStatus.TERMINATED
 
 
 def test_host_error_restarts_a_vm_that_may_restart() -> None:

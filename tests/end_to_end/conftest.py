@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,9 @@ FAST_LATENCY = {
 """The emulator's latencies where a test is not about them."""
 
 
-@pytest.fixture
-def box_directory() -> Iterator[Path]:
-    """A place for a box, short enough for sockets; nothing of the box survives the test."""
+@contextmanager
+def place_for_a_box() -> Iterator[Path]:
+    """A directory for a box, short enough for sockets; nothing of the box survives the block."""
     path = ":".join(["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/bin"])
     missing = [name for name in _PROGRAMS if shutil.which(name, path=path) is None]
     if missing:
@@ -45,6 +46,13 @@ def box_directory() -> Iterator[Path]:
         Box(Layout(directory)).stop()
         shutil.rmtree(parent)
     assert processes_of(directory) == {}
+
+
+@pytest.fixture
+def box_directory() -> Iterator[Path]:
+    """A place for the box of one test."""
+    with place_for_a_box() as directory:
+        yield directory
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ UP_SECONDS = 60
 GONE_SECONDS = 60
 UNTIL_TOLD = ("bash", "-c", "until [ -e go ]; do sleep 0.2; done")
 """A command that runs until `let_go`."""
+AT_ONCE = {"reap_grace_seconds": 1}
+"""A policy under which finished requests go soon, so that those left are a test's own."""
 SETTLED_PASSES = 3
 """So many passes after a change, whatever two sightings would start has been started."""
 
@@ -149,6 +151,14 @@ class Fleet(Lifecycle):
         lines = conf.read_text(encoding="utf-8").splitlines()
         kept = [other for other in lines if other.partition("=")[0] != key]
         conf.write_text("\n".join([*kept, line, ""]), encoding="utf-8")
+        self.slurm("scontrol", "reconfigure")
+
+    def resolve_again(self) -> None:
+        """Give nodes that have slept an address again, as a name server would.
+
+        They have their names instead, which nobody knows here: Debian's slurmctld tries each of
+        them for ten seconds when it ends a job there, one after another, and answers nobody.
+        """
         self.slurm("scontrol", "reconfigure")
 
     def run_on(self, node: str, *command: str) -> str:

@@ -76,6 +76,11 @@ class Lifecycle:
         """State of each resize request, by name."""
         return {r.name: r.state for r in self.witness.project.requests()}
 
+    def active_requests(self) -> set[str]:
+        """The names of the requests that may still bring VMs: those that are over stay a while."""
+        over = ("SUCCEEDED", "FAILED", "CANCELLED")
+        return {name for name, state in self.request_states().items() if state not in over}
+
     def vm_states(self) -> dict[str, str]:
         """Status of each VM, by name."""
         return {vm.name: vm.status for vm in self.witness.project.instances()}
@@ -105,12 +110,12 @@ class Lifecycle:
         )
 
     def wait_until_all_is_gone(self) -> None:
-        """Wait until no VM and no request is left and the nodes are powered down."""
+        """Wait until no VM is left, no request waits and the nodes are powered down."""
         self.box.wait_until(
-            "VMs and requests to go and nodes to be powered down",
+            "VMs and waiting requests to go and nodes to be powered down",
             lambda: (
                 not self.vm_states()
-                and not self.request_states()
+                and not self.active_requests()
                 and all(
                     {"IDLE", "POWERED_DOWN"} <= self.node_flags(node)
                     and "POWERING_DOWN" not in self.node_flags(node)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import pytest
 
 from slurm_hooks.sandbox.box.box import Daemon
 from tests.end_to_end.fleet import UNTIL_TOLD, Fleet
 from tests.end_to_end.lifecycle import N0, N1
+from tests.end_to_end.watch import Watch
 
 pytestmark = pytest.mark.slow
 
-NOTICED_SECONDS = 60
-"""Reads are tried again for a while before a system counts as not readable."""
 MESSAGE_TIMEOUT_SECONDS = 3
 """How long Slurm's commands wait for a slurmctld that does not answer."""
 MANY = 100_000
@@ -32,40 +30,6 @@ def stopped(daemon: Daemon) -> Iterator[None]:
         yield
     finally:
         process.send_signal(signal.SIGCONT)
-
-
-@dataclass
-class Watch:
-    """What the log says of outages of one system from now on."""
-
-    fleet: Fleet
-    system: str
-
-    def __post_init__(self) -> None:
-        self._begun, self._ended = len(self._beginnings()), len(self._ends())
-
-    def wait_until_noticed(self) -> None:
-        """Wait until the outage is told, and for another pass."""
-        self.fleet.box.wait_until(
-            f"no {self.system} to be noticed",
-            lambda: len(self._beginnings()) > self._begun,
-            NOTICED_SECONDS,
-        )
-        self.fleet.wait_for_passes(1)
-
-    def wait_until_over(self) -> None:
-        """Wait until its end is told, and see that each was told once."""
-        self.fleet.box.wait_until(
-            f"{self.system} to be back", lambda: len(self._ends()) > self._ended, NOTICED_SECONDS
-        )
-        assert len(self._beginnings()) == self._begun + 1
-        assert len(self._ends()) == self._ended + 1
-
-    def _beginnings(self) -> list[str]:
-        return self.fleet.log_lines(f'not readable.*subject="?{self.system}')
-
-    def _ends(self) -> list[str]:
-        return self.fleet.log_lines(f'condition over.*UNAVAILABLE.*subject="?{self.system}')
 
 
 def test_outages_of_slurm_and_compute_engine_cost_nothing_and_work_resumes(

@@ -16,7 +16,7 @@ REASON = "fan is loud"
 
 def node_text(fleet: Fleet, node: str) -> str:
     """All that Slurm shows of a node but what changes by itself."""
-    text = fleet.slurm("scontrol", "-o", "show", "node", node)
+    text = fleet.slurm("scontrol", "-o", "show", "node", node).replace("+NOT_RESPONDING", "")
     return " ".join(
         word for word in text.split() if not word.startswith(("CPULoad=", "FreeMem=", "LastBusy"))
     )

@@ -7,11 +7,14 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
 from slurm_hooks.compute.ownership import Mark, labels_of
-from tests.end_to_end.fleet import Fleet
+from slurm_hooks.sandbox.box.box import Box
+from tests.end_to_end.conftest import FAST_LATENCY
+from tests.end_to_end.fleet import POOL, Fleet, short_times, write_cluster
 from tests.end_to_end.lifecycle import MACHINE_TYPE, ZONE
 from tests.flex_start import FLEX_START
 
@@ -121,3 +124,40 @@ def test_sync_shows_then_reaps_where_no_daemon_runs(start_fleet: Callable[..., F
     fleet.box.daemon.start()
     woken = sync(fleet, "--yes")
     assert (woken.returncode, "woken" in woken.stdout) == (0, True)
+
+
+def place_jobs(file: Path, compact: bool) -> None:
+    """Have the pool of a cluster file place each job's VMs close together, or not any more."""
+    document = json.loads(file.read_text(encoding="utf-8"))
+    pool = next(pool for pool in document["node_pools"] if pool["id"] == POOL)
+    pool["slurm_hooks"] = {"compact_placement": compact}
+    file.write_text(json.dumps(document), encoding="utf-8")
+
+
+def test_group_and_policy_of_a_compact_job_are_gone_when_the_pool_places_no_more_jobs(
+    start_box: Callable[..., Box], tmp_path: Path
+) -> None:
+    policy = {"reap_grace_seconds": 2}
+    file = write_cluster(tmp_path / "cluster.json", static=0, nodes=3, policy=policy)
+    place_jobs(file, compact=True)
+    fleet = Fleet(start_box(cluster_file=file, options=short_times(FAST_LATENCY)))
+    project = fleet.witness.project
+    job_id = fleet.submit(1, "-p", POOL)
+    fleet.wait_for_job(job_id, "COMPLETED")
+    (group,) = project.groups()
+    assert (group.name.endswith(f"-j{job_id}-0"), group.workload_policy) == (
+        True,
+        *project.workload_policies(),
+    )
+    fleet.box.wait_until("its group to be reaped", lambda: project.groups() == [], REAPED_SECONDS)
+    fleet.wait_for_passes()
+    assert project.workload_policies() == [group.workload_policy], "the next job needs it"
+
+    place_jobs(fleet.box.layout.cluster_file, compact=False)
+    fleet.box.daemon.kill()
+    shown = sync(fleet, "--dry-run")
+    assert f"delete workload policy regions/us-central1/{group.workload_policy}" in shown.stdout
+    fleet.box.daemon.start()
+    fleet.box.wait_until(
+        "the policy to be reaped", lambda: project.workload_policies() == [], REAPED_SECONDS
+    )

@@ -21,6 +21,7 @@ from slurm_hooks.compute.model import (
     GroupReference,
     GroupSpecification,
     InstanceStatus,
+    Member,
     Operation,
     RequestReference,
     RequestSpecification,
@@ -30,9 +31,10 @@ from slurm_hooks.compute.model import (
     ScopeKind,
     Template,
     TemplateSpecification,
+    WorkloadPolicy,
     WorkloadPolicySpecification,
 )
-from slurm_hooks.compute.ownership import is_ours
+from slurm_hooks.compute.ownership import is_created_by_name, is_ours
 from slurm_hooks.compute.resize_requests import request_body
 from slurm_hooks.compute.resource_policies import workload_policy_body
 from slurm_hooks.compute.snapshot import assemble
@@ -96,6 +98,11 @@ class FakeCompute:
         self._errors.clear()
         self._operation_errors.clear()
 
+    @property
+    def has_faults(self) -> bool:
+        """Whether an error waits for its call."""
+        return bool(self._errors or self._operation_errors)
+
     def calls_of(self, method: str) -> list[Call]:
         """The entries of the call log for one method."""
         return [call for call in self.calls if call.method == method]
@@ -103,11 +110,12 @@ class FakeCompute:
     def read(self, cluster: str) -> ComputeSnapshot:
         """See ComputeClient."""
         self._enter("read", cluster)
-        shown = [i for i in self.state.instances.values() if i.name not in self.state.hidden]
+        state = self.state
         return assemble(
-            [group for group in self.state.groups.values() if is_ours(group, cluster)],
-            [request for request in self.state.requests.values() if is_ours(request, cluster)],
-            [instance for instance in shown if is_ours(instance, cluster)],
+            [group for group in state.shown_groups() if is_ours(group, cluster)],
+            [request for request in state.shown_requests() if is_ours(request, cluster)],
+            [instance for instance in state.shown_instances() if is_ours(instance, cluster)],
+            [member for member in self.state.members.values() if self._lists(member, cluster)],
         )
 
     def read_templates(self, cluster: str) -> tuple[Template, ...]:
@@ -119,6 +127,12 @@ class FakeCompute:
             if scope.kind is ScopeKind.GLOBAL
         )
         return tuple(template for template in found if is_ours(template, cluster))
+
+    def read_workload_policies(self, cluster: str) -> tuple[WorkloadPolicy, ...]:
+        """See ComputeClient."""
+        self._enter("read_workload_policies", cluster)
+        policies = self.state.workload_policies.values()
+        return tuple(policy for policy in policies if is_ours(policy, cluster))
 
     def get_group(self, reference: GroupReference) -> Group | None:
         """See ComputeClient."""
@@ -180,7 +194,26 @@ class FakeCompute:
             raise already_exists(name)
         operation = self._start("insert_workload_policy", scope, name, request_id)
         if operation.error is None:
-            self.state.workload_policies.add((scope, name))
+            self.state.workload_policies[scope, name] = WorkloadPolicy(
+                scope, name, specification.description, self.state.now_utc
+            )
+        return operation
+
+    def delete_workload_policy(self, scope: Scope, name: str, request_id: str) -> Operation:
+        """See ComputeClient. A policy in use is refused by the operation."""
+        self._enter("delete_workload_policy", name, request_id)
+        if known := self._known(request_id):
+            return known
+        if (scope, name) not in self.state.workload_policies:
+            raise not_found(name)
+        in_use = any(
+            (group.reference.scope.region, group.workload_policy) == (scope.name, name)
+            for group in self.state.groups.values()
+        )
+        refusal = IN_USE if in_use else None
+        operation = self._start("delete_workload_policy", scope, name, request_id, refusal)
+        if operation.error is None:
+            del self.state.workload_policies[scope, name]
         return operation
 
     def insert_group(self, specification: GroupSpecification, request_id: str) -> Operation:
@@ -200,7 +233,13 @@ class FakeCompute:
         operation = self._start("insert_group", reference.scope, reference.name, request_id)
         if operation.error is None:
             now = self.state.now_utc
-            group = Group(reference, template, 0, specification.description, now)
+            group = Group(
+                reference,
+                template,
+                description=specification.description,
+                creation_time_utc=now,
+                workload_policy=policy.name if policy else "",
+            )
             self.state.groups[reference] = group
             self.state.group_zones[reference] = specification.zones
         return operation
@@ -218,6 +257,8 @@ class FakeCompute:
                     self.state.set_status(instance.name, InstanceStatus.STOPPING)
             for request in [r for r in self.state.requests if r.group == reference]:
                 del self.state.requests[request]
+            for key in [key for key in self.state.members if key[0] == reference]:
+                del self.state.members[key]
             del self.state.groups[reference]
         return operation
 
@@ -279,13 +320,13 @@ class FakeCompute:
         if known := self._known(request_id):
             return known
         self._require_group(group)
-        taken = {i.name for i in self.state.instances.values()} & set(names)
-        refusal = TAKEN if taken else None
+        taken = {instance.name for instance in self.state.instances.values()}
+        taken |= {name for member_group, name in self.state.members if member_group == group}
+        refusal = TAKEN if taken & set(names) else None
         operation = self._start("create_instances", group.scope, group.name, request_id, refusal)
         if operation.error is None:
             for name in names:
-                self.state.add_instance(group, name, InstanceStatus.PROVISIONING)
-            self.state.change_target_size(group, len(names))
+                self.state.add_member(group, name)
         return operation
 
     def delete_instances(
@@ -369,7 +410,14 @@ class FakeCompute:
         )
         self.state.change_target_size(reference.group, len(specification.instances))
 
+    def _lists(self, member: Member, cluster: str) -> bool:
+        group = self.state.groups.get(member.group)
+        return group is not None and is_ours(group, cluster) and is_created_by_name(group)
+
     def _stop_member(self, group: GroupReference, zone: str, name: str) -> None:
+        if not zone:
+            self.state.remove_member(group, name)
+            return
         instance = self.state.instances.get((zone, name))
         if instance is None or instance.group != group:
             return

@@ -11,6 +11,8 @@ from slurm_hooks.compute.model import (
     GroupReference,
     Instance,
     InstanceStatus,
+    Member,
+    MemberAction,
     Operation,
     RequestReference,
     RequestState,
@@ -18,6 +20,7 @@ from slurm_hooks.compute.model import (
     Scope,
     ScopeKind,
     TemplateSpecification,
+    WorkloadPolicy,
 )
 
 NEXT_STATUS = {
@@ -38,20 +41,24 @@ class ComputeState:
     """The emulated project. Tests may read and change all of it.
 
     `now_utc` is the clock; nothing moves by itself. VMs listed in `hidden` are left out of
-    `read`, as those that the service does not show yet.
+    `read`, as those that the service does not show yet. `members` are those without a VM, by
+    group and name; while there is a `refusal`, none of them gets one.
     """
 
     now_utc: datetime = field(default_factory=lambda: datetime(2026, 1, 5, 12, 0, tzinfo=UTC))
     templates: dict[tuple[Scope, str], TemplateSpecification] = field(default_factory=dict)
     template_times_utc: dict[str, datetime] = field(default_factory=dict)
     groups: dict[GroupReference, Group] = field(default_factory=dict)
-    workload_policies: set[tuple[Scope, str]] = field(default_factory=set)
+    workload_policies: dict[tuple[Scope, str], WorkloadPolicy] = field(default_factory=dict)
     group_zones: dict[GroupReference, tuple[str, ...]] = field(default_factory=dict)
     requests: dict[RequestReference, ResizeRequest] = field(default_factory=dict)
     instances: dict[tuple[str, str], Instance] = field(default_factory=dict)
     operations: dict[str, Operation] = field(default_factory=dict)
     serial_output: dict[str, str] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
+    stuck: set[str] = field(default_factory=set)
+    members: dict[tuple[GroupReference, str], Member] = field(default_factory=dict)
+    refusal: ErrorDetail | None = None
     last_id: int = 1000
 
     def next_id(self) -> str:
@@ -87,12 +94,31 @@ class ComputeState:
         self._set_request(replace(self._active(reference), state=RequestState.ACCEPTED))
 
     def step(self) -> None:
-        """Every VM goes one state further: up to RUNNING, or from STOPPING to gone."""
+        """Every VM goes one state further: up to RUNNING, or from STOPPING to gone. Members get
+        their VMs, or the refusal as the error of their last attempt."""
         for instance in list(self.instances.values()):
             if instance.status is InstanceStatus.STOPPING:
                 self.vanish(instance.name)
             elif instance.status in NEXT_STATUS:
                 self.set_status(instance.name, NEXT_STATUS[instance.status])
+        for key, member in list(self.members.items()):
+            if self.refusal is not None:
+                self.members[key] = replace(member, last_attempt_error=self.refusal)
+            elif member.action is MemberAction.CREATING:
+                del self.members[key]
+                self.add_instance(member.group, member.name, InstanceStatus.PROVISIONING)
+
+    def add_member(
+        self, group: GroupReference, name: str, action: MemberAction = MemberAction.CREATING
+    ) -> None:
+        """A member that has no VM joins a group, and the target size goes up."""
+        self.members[group, name] = Member(group, name, action)
+        self.change_target_size(group, 1)
+
+    def remove_member(self, group: GroupReference, name: str) -> None:
+        """A member without a VM leaves its group; others and strangers stay as they are."""
+        if self.members.pop((group, name), None) is not None:
+            self.change_target_size(group, -1)
 
     def run_all(self) -> None:
         """Every VM that is on its way up becomes RUNNING."""
@@ -149,9 +175,30 @@ class ComputeState:
         self.groups[reference] = replace(group, target_size=group.target_size + by)
 
     def finish_operations(self) -> None:
-        """Every operation is DONE."""
+        """Every operation is DONE, but for those that are stuck."""
         for name, operation in self.operations.items():
-            self.operations[name] = replace(operation, done=True)
+            if name not in self.stuck:
+                self.operations[name] = replace(operation, done=True)
+
+    def stick_operations(self) -> None:
+        """Every operation that runs is stuck."""
+        self.stuck |= {name for name, operation in self.operations.items() if not operation.done}
+
+    def shown_groups(self) -> list[Group]:
+        """The groups that lists show."""
+        return [g for g in self.groups.values() if g.reference.name not in self.hidden]
+
+    def shown_requests(self) -> list[ResizeRequest]:
+        """The requests that lists show: those of a group come with the group."""
+        return [
+            r
+            for r in self.requests.values()
+            if self.hidden.isdisjoint((r.reference.name, r.reference.group.name))
+        ]
+
+    def shown_instances(self) -> list[Instance]:
+        """The VMs that lists show."""
+        return [vm for vm in self.instances.values() if vm.name not in self.hidden]
 
     def _active(self, reference: RequestReference) -> ResizeRequest:
         request = self.requests[reference]

@@ -166,6 +166,11 @@ class FakeSlurm(SlurmMachine):
         """The next call of this method raises the error."""
         self._failures_by_method[method] = error
 
+    def forget_faults(self) -> None:
+        """No error that waits for its call comes any more."""
+        self.failures = []
+        self._failures_by_method.clear()
+
     def _request(self, name: str, update: NodeUpdate) -> None:
         reactions = {
             NodeUpdate.POWER_UP: self._power_up,

@@ -74,12 +74,14 @@ class SlurmMachine:
         batch: bool = True,
         time_limit_seconds: int | None = 3600,
         node_count: int = 1,
+        reason: str = "",
     ) -> int:
-        """A pending job without nodes; its id."""
+        """A pending job without nodes, and why it waits; its id."""
         self._last_job_id += 1
         job = Job(
             job_id=self._last_job_id,
             state=JobState.PENDING,
+            reason=reason,
             user=user,
             name="wrap",
             partition=partition,
@@ -112,7 +114,11 @@ class SlurmMachine:
             self._set(name, base=BaseState.ALLOCATED)
             self.nodes[name] = replace(self.nodes[name], reason="")
         self._change_job(
-            job_id, state=JobState.CONFIGURING, nodes=tuple(names), start_time_utc=self.now_utc
+            job_id,
+            state=JobState.CONFIGURING,
+            reason="",
+            nodes=tuple(names),
+            start_time_utc=self.now_utc,
         )
         if wake:
             self.wake([name for name in names if self._has(name, NodeFlag.POWERED_DOWN)])

@@ -8,100 +8,113 @@ checked when the machine stops: faults are over, every waiting request is grante
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
-    invariant,
     precondition,
     rule,
     run_state_machine_as_test,
 )
 
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
-from slurm_hooks.compute.model import Group, GroupReference, Instance, InstanceStatus
-from slurm_hooks.reconcile.reasons import is_ours
+from slurm_hooks.compute.model import InstanceStatus
 from slurm_hooks.slurm.client import NodeUpdate, SlurmError, SlurmRefused, SlurmUnavailable
-from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag
-from tests.unit.reconcile.builders import GROUP, example_cluster
-from tests.unit.reconcile.life import Life
-
-NAMES = [f"flexvm-a3u-{index}" for index in range(4)]
-CLUSTER = example_cluster(min_node_count=1, max_node_count=len(NAMES))
-POWER = (NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN, NodeFlag.POWERING_UP)
-OUT = (NodeFlag.DRAIN, NodeFlag.FAIL)
-MOST_CALLS_A_PASS = 25
-END_ROUNDS = 5
-END_TICKS = 7
-LONGER_THAN_EVERY_GRACE = timedelta(seconds=400)
-
-FOREIGN_VM = Instance("flexvm-a3u-9", "1", "us-central1-a", InstanceStatus.TERMINATED)
-FOREIGN_GROUP = Group(
-    GroupReference(GROUP.reference.scope, "flexvm-a3u-of-somebody"), description="by hand"
+from slurm_hooks.slurm.model import BaseState, Job, JobState, NodeFlag
+from slurm_hooks.slurm.versions import SlurmVersion
+from tests.fakes.slurm import SLURM_22_05, SLURM_24_11, SLURM_26_05
+from tests.property.life_checks import (
+    LATER_SIDE_FLAGS,
+    LONGER_THAN_EVERY_FAILURE,
+    PASSES_UNTIL_TROUBLE_IS_KNOWN,
+    SIDE_FLAGS,
+    CheckedLives,
 )
-FOREIGN_NODE = "other-a3u-0"
+from tests.property.life_world import (
+    LIFE_SECONDS,
+    NAMES,
+    PARTITION,
+    POWER,
+    LivingWorld,
+)
+from tests.unit.reconcile.life import OUT
+
+SIDE_FLAGS_OF = {
+    SLURM_22_05: SIDE_FLAGS,
+    SLURM_24_11: (*SIDE_FLAGS, *LATER_SIDE_FLAGS[:1]),
+    SLURM_26_05: (*SIDE_FLAGS, *LATER_SIDE_FLAGS),
+}
+UNKNOWN_WORD = "WORD_OF_A_LATER_VERSION"
 
 SLURM_ERRORS = (SlurmUnavailable("no answer"), SlurmRefused("no"))
+IN_PART = ComputeError(ErrorKind.TRANSIENT, "PARTIAL_SUCCESS", "a page is missing", 200)
+SEEN_BY_EYE = (
+    *(NodeUpdate.POWER_UP, NodeUpdate.POWER_DOWN, NodeUpdate.POWER_DOWN_FORCE),
+    *(NodeUpdate.DRAIN, NodeUpdate.DOWN, NodeUpdate.IDLE, NodeUpdate.RESUME),
+)
 
 node_names = st.sampled_from(NAMES)
 some_nodes = st.lists(node_names, min_size=1, max_size=3, unique=True)
-any_job = st.integers(0, 100)
+any_number = st.integers(0, 100)
 codes = st.sampled_from(["QUOTA_EXCEEDED", "ZONE_RESOURCE_POOL_EXHAUSTED", "INTERNAL_ERROR"])
+skews = st.sampled_from([-60, 0, 60]).map(lambda seconds: timedelta(seconds=seconds))
 
 
-@dataclass(frozen=True)
-class Working:
-    """A running job with the VMs below it, all of them alive."""
-
-    job: Job
-    vm_ids: tuple[str, ...]
-
-
-class Lives(RuleBasedStateMachine):
+class Lives(CheckedLives):
     """See the module."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._folder = tempfile.TemporaryDirectory()
-        self.life = Life(Path(self._folder.name), CLUSTER)
-        self.life.compute.operations_finish_at_once = False
-        self.life.slurm.add_nodes([FOREIGN_NODE], partition="other")
-        self.life.compute.state.instances[FOREIGN_VM.zone, FOREIGN_VM.name] = FOREIGN_VM
-        self.life.compute.state.groups[FOREIGN_GROUP.reference] = FOREIGN_GROUP
-        self.foreign_node = self.life.slurm.nodes[FOREIGN_NODE]
-        self.list_was_stale = False
+    @initialize(
+        version=st.sampled_from(list(SIDE_FLAGS_OF)),
+        skew=skews,
+        names=some_nodes,
+        ticks=st.integers(0, 8),
+        capacity=st.booleans(),
+    )
+    def begin(
+        self,
+        version: SlurmVersion,
+        skew: timedelta,
+        names: list[str],
+        ticks: int,
+        capacity: bool,
+    ) -> None:
+        self.version = version
+        self.life = LivingWorld(Path(self._folder.name), version, skew)
+        self.last_trouble = self.life.now - LONGER_THAN_EVERY_FAILURE
+        self.job_gets_nodes(names, batch=True)
+        self.tick_on(ticks, capacity=capacity)
 
     # Slurm and its users
-
-    @initialize(names=some_nodes, ticks=st.integers(0, 8))
-    def first_job(self, names: list[str], ticks: int) -> None:
-        self.job_gets_nodes(names, batch=True)
-        self.a_while(ticks, capacity=True)
 
     @rule(names=some_nodes, batch=st.booleans())
     def job_gets_nodes(self, names: list[str], batch: bool) -> None:
         free = [name for name in names if self._is_free(name)]
         if free:
-            self.life.slurm.submit(free, partition="a3u", batch=batch)
+            self.life.slurm.submit(free, partition=PARTITION, batch=batch)
             self.life.deliver_calls()
 
-    @rule(number=any_job, names=some_nodes)
-    def requeued_job_gets_nodes(self, number: int, names: list[str]) -> None:
+    @rule(count=st.integers(1, 3))
+    def job_waits_for_more_life(self, count: int) -> None:
+        limit = LIFE_SECONDS - 300
+        self.life.slurm.queue(
+            PARTITION, time_limit_seconds=limit, node_count=count, reason="Resources"
+        )
+
+    @precondition(lambda self: self._job(0, JobState.PENDING))
+    @rule(number=any_number, names=some_nodes)
+    def queued_job_gets_nodes(self, number: int, names: list[str]) -> None:
         free = [name for name in names if self._is_free(name)]
         job = self._job(number, JobState.PENDING)
         if job and free:
             self.life.slurm.allocate(job.job_id, free)
             self.life.deliver_calls()
 
-    @rule(number=any_job, cancelled=st.booleans())
+    @precondition(lambda self: self._job(0, JobState.CONFIGURING, JobState.RUNNING))
+    @rule(number=any_number, cancelled=st.booleans())
     def job_ends(self, number: int, cancelled: bool) -> None:
         job = self._job(number, JobState.CONFIGURING, JobState.RUNNING)
         if job and (cancelled or job.state is JobState.CONFIGURING):
@@ -120,50 +133,71 @@ class Lives(RuleBasedStateMachine):
             ]
         )
 
-    @rule(name=node_names)
-    def resume_timeout_is_over(self, name: str) -> None:
-        if name in self._nodes_with(NodeFlag.POWERING_UP):
-            self.life.slurm.resume_timeout([name])
+    @precondition(lambda self: self._nodes_with(NodeFlag.POWERING_UP))
+    @rule(number=any_number)
+    def resume_timeout_is_over(self, number: int) -> None:
+        waking = self._nodes_with(NodeFlag.POWERING_UP)
+        self.life.slurm.resume_timeout([waking[number % len(waking)]])
 
-    @rule(
-        name=node_names,
-        update=st.sampled_from(
-            [
-                NodeUpdate.POWER_UP,
-                NodeUpdate.POWER_DOWN,
-                NodeUpdate.POWER_DOWN_FORCE,
-                NodeUpdate.DRAIN,
-                NodeUpdate.DOWN,
-                NodeUpdate.IDLE,
-                NodeUpdate.RESUME,
-            ]
-        ),
-    )
+    @rule(name=node_names, number=any_number, is_known=st.booleans())
+    def slurm_sets_a_flag(self, name: str, number: int, is_known: bool) -> None:
+        flags = SIDE_FLAGS_OF[self.version]
+        flag = frozenset({flags[number % len(flags)]}) if is_known else frozenset()
+        unknown = frozenset() if is_known else frozenset({UNKNOWN_WORD})
+        state = self.life.slurm.nodes[name].state
+        self._set_words(name, state.flags | flag, unknown)
+
+    @rule(name=node_names)
+    def slurm_drops_such_flags(self, name: str) -> None:
+        self._drop_side_flags(name)
+
+    # People
+
+    @rule(name=node_names, update=st.sampled_from(SEEN_BY_EYE))
     def person_changes_a_node(self, name: str, update: NodeUpdate) -> None:
         self._person_updates(name, update)
 
+    @rule(state=st.sampled_from(["UP", "DOWN", "INACTIVE"]))
+    def person_changes_the_partition(self, state: str) -> None:
+        self._set_partition(state)
+
+    @precondition(lambda self: self.life.vms())
+    @rule(number=any_number)
+    def person_deletes_a_vm(self, number: int) -> None:
+        self.life.compute.state.set_status(self._vm(number), InstanceStatus.STOPPING)
+
+    @precondition(lambda self: self.life.may_somebody_ask)
+    @rule()
+    def somebody_asks_in_our_group(self) -> None:
+        self.life.somebody_asks_in_our_group()
+
     # Compute Engine
 
-    @rule(number=any_job, code=codes)
+    @precondition(lambda self: self.life.ours_waiting())
+    @rule(number=any_number, code=codes)
     def request_fails(self, number: int, code: str) -> None:
-        waiting = self.life.waiting()
-        if waiting:
-            self.life.compute.state.fail(waiting[number % len(waiting)], code)
+        waiting = self.life.ours_waiting()
+        self.life.compute.state.fail(waiting[number % len(waiting)].reference, code)
 
+    @precondition(lambda self: self.life.ours_waiting())
+    @rule(number=any_number, code=codes)
+    def attempt_finds_no_capacity(self, number: int, code: str) -> None:
+        waiting = self.life.ours_waiting()
+        self.life.compute.state.note_attempt(waiting[number % len(waiting)].reference, code)
+
+    @precondition(lambda self: self.life.vms())
     @rule(names=some_nodes)
     def vms_vanish(self, names: list[str]) -> None:
-        for name in set(names) & set(self.life.vm_names()):
+        for name in set(names) & self.life.vms().keys():
             self.life.compute.state.vanish(name)
 
+    @precondition(lambda self: self.life.vms())
     @rule(
-        name=node_names,
-        status=st.sampled_from(
-            [InstanceStatus.TERMINATED, InstanceStatus.STOPPING, InstanceStatus.UNKNOWN]
-        ),
+        number=any_number,
+        status=st.sampled_from([InstanceStatus.TERMINATED, InstanceStatus.UNKNOWN]),
     )
-    def vm_changes(self, name: str, status: InstanceStatus) -> None:
-        if name in self.life.vm_names():
-            self.life.compute.state.set_status(name, status)
+    def vm_changes(self, number: int, status: InstanceStatus) -> None:
+        self.life.compute.state.set_status(self._vm(number), status)
 
     # Bad luck
 
@@ -171,13 +205,28 @@ class Lives(RuleBasedStateMachine):
     def next_call_of_compute_engine_fails(self, kind: ErrorKind) -> None:
         self.life.compute.fail_next(ComputeError(kind, kind.value, "bad luck"))
 
+    @rule(reads=st.integers(1, 5))
+    def lists_come_in_part(self, reads: int) -> None:
+        for _ in range(reads):
+            self.life.compute.fail_next(IN_PART, "read")
+
     @rule(code=codes)
     def next_operation_fails(self, code: str) -> None:
         self.life.compute.fail_next_operation(code, 500)
 
-    @rule(error=st.sampled_from(SLURM_ERRORS))
-    def next_call_of_slurm_fails(self, error: SlurmError) -> None:
-        self.life.slurm.fail_next(error)
+    @rule()
+    def operations_get_stuck(self) -> None:
+        self.life.compute.state.stick_operations()
+
+    @precondition(lambda self: self.life.compute.state.stuck)
+    @rule()
+    def stuck_operations_go_on(self) -> None:
+        self.life.compute.state.stuck.clear()
+
+    @rule(error=st.sampled_from(SLURM_ERRORS), calls=st.integers(1, 8))
+    def next_calls_of_slurm_fail(self, error: SlurmError, calls: int) -> None:
+        for _ in range(calls):
+            self.life.slurm.fail_next(error)
 
     @rule(calls=st.integers(0, 8), after=st.booleans())
     def controller_dies_now_or_soon(self, calls: int, after: bool) -> None:
@@ -186,31 +235,39 @@ class Lives(RuleBasedStateMachine):
         self.life.door.deaths_at = {self.life.door.calls + calls}
         self.life.door.dies_after_the_call = after
 
-    # Time
+    @rule(skew=skews)
+    def clock_of_the_controller_is_set(self, skew: timedelta) -> None:
+        self.life.skew = skew
 
-    @rule(ticks=st.integers(1, 5), capacity=st.booleans())
-    def a_while(self, ticks: int, capacity: bool) -> None:
-        """All goes its way, with or without capacity for what waits."""
-        for _ in range(ticks):
-            if capacity:
-                self.life.grant_all()
-            self.suspend_timeout_is_over()
-            self.controller_passes()
-            self._live()
+    # Time
 
     @rule()
     def controller_passes(self) -> None:
-        self.life.advance(timedelta(seconds=10))
-        self._pass()
-        self.list_was_stale = False
+        self._controller_passes()
 
     @precondition(lambda self: not self.list_was_stale)
-    @rule(names=some_nodes)
-    def controller_passes_over_a_stale_list(self, names: list[str]) -> None:
-        self.life.compute.state.hidden.update(names)
+    @rule(names=some_nodes, groups=st.booleans(), requests=st.booleans())
+    def controller_passes_over_stale_lists(
+        self, names: list[str], groups: bool, requests: bool
+    ) -> None:
+        state = self.life.compute.state
+        state.hidden.update(names)
+        if groups:
+            state.hidden.update(reference.name for reference in state.groups)
+        if requests:
+            state.hidden.update(r.reference.name for r in self.life.ours_waiting())
+        self.trouble_passes = PASSES_UNTIL_TROUBLE_IS_KNOWN
         self._pass()
-        self.life.compute.state.hidden.clear()
+        state.hidden.clear()
         self.list_was_stale = True
+
+    @rule(ticks=st.integers(1, 5))
+    def a_while_without_capacity(self, ticks: int) -> None:
+        self.tick_on(ticks, capacity=False)
+
+    @rule(ticks=st.integers(1, 5))
+    def a_while_with_capacity(self, ticks: int) -> None:
+        self.tick_on(ticks, capacity=True)
 
     @rule()
     def world_lives(self) -> None:
@@ -218,125 +275,17 @@ class Lives(RuleBasedStateMachine):
 
     @rule()
     def suspend_timeout_is_over(self) -> None:
-        self.life.slurm.slept(self._nodes_with(NodeFlag.POWERING_DOWN))
+        self._sleep()
 
-    @rule()
-    def capacity_comes(self) -> None:
-        self.life.grant_all()
+    @rule(zone_number=st.integers(0, 1))
+    def capacity_comes(self, zone_number: int) -> None:
+        self.life.grant_ours(zone_number)
 
     @rule(seconds=st.sampled_from([100, 1000]))
     def time_passes(self, seconds: int) -> None:
         self.life.advance(timedelta(seconds=seconds))
 
-    # What holds all the time
-
-    @invariant()
-    def no_name_is_there_or_on_its_way_twice(self) -> None:
-        self.life.check()
-
-    @invariant()
-    def what_is_not_ours_is_as_it_was(self) -> None:
-        state = self.life.compute.state
-        assert state.instances[FOREIGN_VM.zone, FOREIGN_VM.name] == FOREIGN_VM
-        assert state.groups[FOREIGN_GROUP.reference] == FOREIGN_GROUP
-        assert self.life.slurm.nodes[FOREIGN_NODE] == self.foreign_node
-
-    # What holds in the end
-
-    def teardown(self) -> None:
-        try:
-            self._end_faults()
-            for _ in range(END_ROUNDS):
-                self.a_while(END_TICKS, capacity=True)
-                self.life.advance(LONGER_THAN_EVERY_GRACE)
-            for name in NAMES:
-                self._assert_in_order(name)
-            assert self.life.waiting() == []
-        finally:
-            self._folder.cleanup()
-
-    def _end_faults(self) -> None:
-        self.life.door.deaths_at = set()
-        self.life.slurm.failures = []
-        self.life.compute.forget_faults()
-        for name in set(NAMES) & set(self.life.vm_names()):
-            if self.life.compute.state.instance(name).status is InstanceStatus.UNKNOWN:
-                self.life.compute.state.set_status(name, InstanceStatus.TERMINATED)
-        for name in NAMES:
-            state = self.life.slurm.nodes[name].state
-            if state.has(NodeFlag.DRAIN) or state.base is BaseState.DOWN:
-                self._person_updates(name, NodeUpdate.DOWN)
-                self._person_updates(name, NodeUpdate.IDLE)
-
-    def _assert_in_order(self, name: str) -> None:
-        """A wanted node is up with its VM, or people know why not; no other has a VM."""
-        node = self.life.slurm.nodes[name]
-        has_vm = name in self.life.vm_names()
-        is_up = not node.state.has(*POWER)
-        is_trapped = node.state.has(NodeFlag.POWERED_DOWN) and node.state.has(
-            NodeFlag.NOT_RESPONDING
-        )
-        assert not is_trapped, f"never given to a job again: {node}"
-        assert not (node.state.has(NodeFlag.POWERED_DOWN) and has_vm), (
-            f"VM outlives its need: {node}"
-        )
-        wanted = node.state.base is not BaseState.IDLE or CLUSTER.is_static(name)
-        if wanted and not (is_up and has_vm):
-            assert self._is_explained(node), f"no reason: {node}"
-        if is_up:
-            assert has_vm, f"up without a VM: {node}"
-
-    def _is_explained(self, node: Node) -> bool:
-        """Whether we tell people why: on the node, on its pool's record, or on a job."""
-        records = [self.life.slurm.nodes[name].comment for name in NAMES]
-        comments = [job.admin_comment for job in self.life.slurm.jobs.values()]
-        return any(is_ours(text) for text in (node.reason, *records, *comments))
-
     # Helpers
-
-    def _pass(self) -> None:
-        before = self._working()
-        calls = self.life.door.calls
-        self.life.one_pass()
-        assert self.life.door.calls - calls <= MOST_CALLS_A_PASS
-        for working in before:
-            job = self.life.slurm.jobs[working.job.job_id]
-            assert job.state is JobState.RUNNING, f"job lost by us: {working}"
-            assert self._vm_ids(job.nodes) == working.vm_ids, f"VM below a job lost: {working}"
-
-    def _working(self) -> list[Working]:
-        """The running jobs whose VMs all run, on nodes that nobody ordered away."""
-        return [
-            Working(job, self._vm_ids(job.nodes))
-            for job in self.life.slurm.jobs.values()
-            if job.state is JobState.RUNNING
-            and len(self._vm_ids(job.nodes)) == len(job.nodes)
-            and not any(self.life.slurm.nodes[name].state.has(*POWER) for name in job.nodes)
-        ]
-
-    def _vm_ids(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(
-            vm.instance_id
-            for vm in self.life.compute.state.instances.values()
-            if vm.name in names and vm.status is InstanceStatus.RUNNING
-        )
-
-    def _live(self) -> None:
-        self.life.live()
-        for name in set(NAMES) & set(self.life.vm_names()):
-            self._answer_ping(name)
-
-    def _answer_ping(self, name: str) -> None:
-        """slurmd of a VM that runs answers slurmctld."""
-        node = self.life.slurm.nodes[name]
-        runs = self.life.compute.state.instance(name).status is InstanceStatus.RUNNING
-        if runs and not node.state.has(*POWER):
-            flags = node.state.flags - {NodeFlag.NOT_RESPONDING}
-            self.life.slurm.set_state(name, node.state.base, *flags, reason=node.reason)
-
-    def _person_updates(self, name: str, update: NodeUpdate) -> None:
-        with contextlib.suppress(SlurmRefused):
-            self.life.person_updates(name, update, "fan is loud")
 
     def _is_free(self, name: str) -> bool:
         state = self.life.slurm.nodes[name].state
@@ -348,8 +297,9 @@ class Lives(RuleBasedStateMachine):
             NodeFlag.COMPLETING,
         )
 
-    def _nodes_with(self, flag: NodeFlag) -> list[str]:
-        return [name for name in NAMES if self.life.slurm.nodes[name].state.has(flag)]
+    def _vm(self, number: int) -> str:
+        names = sorted(self.life.vms())
+        return names[number % len(names)]
 
     def _job(self, number: int, *states: JobState) -> Job | None:
         jobs = [job for job in self.life.slurm.jobs.values() if job.state in states]
@@ -357,10 +307,12 @@ class Lives(RuleBasedStateMachine):
 
 
 def run(examples: int, steps: int) -> None:
+    """Shrinking is left out: a life that ends badly is long, and becomes a plain test by hand."""
     run_state_machine_as_test(
         Lives,
         settings=settings(
             max_examples=examples,
+            phases=[Phase.explicit, Phase.reuse, Phase.generate],
             stateful_step_count=steps,
             deadline=None,
             suppress_health_check=list(HealthCheck),
@@ -374,4 +326,4 @@ def test_lives_come_to_their_right_end() -> None:
 
 @pytest.mark.slow
 def test_many_long_lives_come_to_their_right_end() -> None:
-    run(examples=300, steps=50)
+    run(examples=200, steps=50)

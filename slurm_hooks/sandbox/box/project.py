@@ -34,17 +34,20 @@ class Group:
     name: str
     place: str
     target_size: int
+    workload_policy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A resize request: the names of its VMs, and the code of its last failed attempt, if any."""
+    """A resize request: the names of its VMs, the code of its last failed attempt, if any, and
+    how long its VMs are to run, if not as long as the template says."""
 
     name: str
     group: str
     state: str
     instances: tuple[str, ...]
     last_error_code: str
+    run_seconds: int | None = None
 
 
 class EmulatedProject:
@@ -68,9 +71,19 @@ class EmulatedProject:
     def groups(self) -> list[Group]:
         """All managed instance groups, zonal and regional."""
         return [
-            Group(item["name"], _place(item), item["targetSize"])
+            Group(
+                item["name"],
+                _place(item),
+                item["targetSize"],
+                _last(item.get("resourcePolicies", {}).get("workloadPolicy", "")),
+            )
             for item in self._aggregated("instanceGroupManagers")
         ]
+
+    def workload_policies(self) -> list[str]:
+        """The names of the resource policies that place VMs of groups, of all regions."""
+        items = self._aggregated("resourcePolicies")
+        return [item["name"] for item in items if "workloadPolicy" in item]
 
     def requests(self) -> list[Request]:
         """All resize requests of all groups, final ones too."""
@@ -81,6 +94,7 @@ class EmulatedProject:
                 item["state"],
                 tuple(instance["name"] for instance in item.get("instances", [])),
                 _last_error_code(item),
+                _run_seconds(item),
             )
             for group in self.groups()
             for item in self._list(
@@ -132,3 +146,8 @@ def _place(item: dict[str, Any]) -> str:
 def _last_error_code(item: dict[str, Any]) -> str:
     errors = item.get("status", {}).get("lastAttempt", {}).get("error", {}).get("errors", [])
     return errors[0].get("code", "") if errors else ""
+
+
+def _run_seconds(item: dict[str, Any]) -> int | None:
+    duration = item.get("requestedRunDuration")
+    return int(duration["seconds"]) if duration else None

@@ -136,7 +136,10 @@ class EmulatorControl:
 
         `kind` is `http` (answer `status` and `reason`), `drop` (close the connection), `garbage`
         (answer `status` with a body that is not JSON), `operation` (accept the call; its
-        operation fails with `code`) or `delay` (answer normally after `delay_seconds`).
+        operation fails with `code`), `stuck` (accept the call; its operation does and becomes
+        nothing until `release_stuck_operations`), `partial` (a list lacks half of its items, and
+        says so), `truncated` (it does not say so) or `delay` (answer normally after
+        `delay_seconds`).
         """
         body = {
             "method": method,
@@ -170,6 +173,11 @@ class EmulatorControl:
         """Remove all faults."""
         self._call("DELETE", "faults")
 
+    def release_stuck_operations(self, code: str = "", message: str = "") -> int:
+        """Let stuck operations go on, or with a code fail without effect; how many there were."""
+        body = {"code": code, "message": message}
+        return int(self._call("POST", "stuckOperations/release", body)["released"])
+
     def fail_resize_request(self, name: str, code: str, message: str = "") -> None:
         """Move an active resize request to FAILED with rollback."""
         self._call("POST", f"resizeRequests/{quote(name)}/fail", {"code": code, "message": message})
@@ -197,6 +205,10 @@ class EmulatorControl:
     def kill_guest(self, name: str) -> None:
         """Kill a VM's guest only; the VM stays RUNNING."""
         self._instance(name, "guestKill")
+
+    def shut_down_guest(self, name: str) -> None:
+        """Let a VM's guest power itself off: the VM stops, is TERMINATED and stays listed."""
+        self._instance(name, "guestShutdown")
 
     def set_quota(self, region: str, metric: str, limit: float) -> None:
         """Set the limit of a regional quota metric."""

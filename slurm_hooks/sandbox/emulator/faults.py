@@ -17,7 +17,19 @@ class FaultKind(enum.StrEnum):
     DROP = "drop"
     GARBAGE = "garbage"
     OPERATION = "operation"
+    STUCK = "stuck"
+    PARTIAL = "partial"
+    TRUNCATED = "truncated"
     DELAY = "delay"
+
+
+_METHODS_OF = {
+    FaultKind.OPERATION: ("POST", "PUT", "PATCH", "DELETE"),
+    FaultKind.STUCK: ("POST", "PUT", "PATCH", "DELETE"),
+    FaultKind.PARTIAL: ("GET",),
+    FaultKind.TRUNCATED: ("GET",),
+}
+"""What hits only calls that begin an operation, or only reads."""
 
 
 @dataclass(slots=True)
@@ -91,7 +103,7 @@ class FaultTable:
         for fault in self.faults:
             matches = fault.method in ("*", method) and fault.path.search(path)
             if matches and fault.hits < fault.count:
-                if fault.kind is FaultKind.OPERATION and method == "GET":
+                if method not in _METHODS_OF.get(fault.kind, METHODS):
                     continue
                 fault.hits += 1
                 return fault

@@ -16,8 +16,11 @@ from slurm_hooks.sandbox.emulator.operations import Call, Draft
 from slurm_hooks.sandbox.emulator.places import GLOBAL, Scope
 from slurm_hooks.sandbox.emulator.problems import (
     Findings,
+    OperationFailure,
     already_exists,
     condition_not_met,
+    exists_already,
+    failure,
     invalid_field,
     not_found,
     not_ready,
@@ -70,8 +73,15 @@ def insert(world: World, call: Call, scope: Scope, body: Json) -> Operation:
         raise already_exists(world.path(group.path))
     _check_workload_policy(world, body)
 
-    def accept() -> None:
+    def accept() -> OperationFailure | None:
+        if (scope, name) in world.groups:
+            return exists_already(world.path(group.path))
+        template = group.template
+        if world.templates.get((template.scope, template.name)) is not template:
+            text = f"The resource '{world.path(template.path)}' was not found"
+            return failure("RESOURCE_NOT_FOUND", text)
         world.groups[scope, name] = group
+        return None
 
     def complete() -> None:
         group.state = GroupState.READY

@@ -139,7 +139,7 @@ def delete(world: World, instance: Instance) -> None:
     had_guest = instance.status is InstanceStatus.RUNNING
     instance.status = InstanceStatus.STOPPING
     instance.last_stop_utc = world.now
-    _mark_member_leaving(instance)
+    _mark_member_leaving(world, instance)
     outstanding = {"guest", "time"}
 
     def settle(part: str) -> None:
@@ -154,15 +154,18 @@ def delete(world: World, instance: Instance) -> None:
         settle("guest")
 
 
-def _mark_member_leaving(instance: Instance) -> None:
-    """A VM that stops without its group's doing is deleted from it, or recreated by it."""
+def _mark_member_leaving(world: World, instance: Instance) -> None:
+    """A VM that stops without its group's doing is deleted from it, or recreated by it, or its
+    member is kept without a VM."""
     group = instance.group
     member = group.members.get(instance.name) if group else None
     if group is None or member is None or member.instance is not instance:
         return
     if member.action not in (*LEAVING, MemberAction.RECREATING):
-        replaces = group.replaces(member)
-        member.action = MemberAction.RECREATING if replaces else MemberAction.DELETING
+        if group.replaces(member):
+            member.action = MemberAction.RECREATING
+        elif not world.behaviour.keeps_lost_members or member.template.is_flex_start:
+            member.action = MemberAction.DELETING
 
 
 def vanish(world: World, instance: Instance) -> None:
@@ -208,6 +211,16 @@ def preempt(world: World, instance: Instance) -> None:
     if instance.scheduling.get("instanceTerminationAction", "STOP") == "DELETE":
         delete(world, instance)
         return
+    _stop(world, instance)
+
+
+def guest_shutdown(world: World, instance: Instance) -> None:
+    """The guest powers itself off: the VM stops in order, is TERMINATED and stays listed."""
+    _note_event(world, instance, "guestTerminate", "Instance terminated by guest OS shutdown.")
+    _stop(world, instance)
+
+
+def _stop(world: World, instance: Instance) -> None:
     instance.status = InstanceStatus.STOPPING
     instance.last_stop_utc = world.now
 
@@ -215,7 +228,10 @@ def preempt(world: World, instance: Instance) -> None:
         if not instance.gone:
             instance.status = InstanceStatus.TERMINATED
 
-    world.guests.shut_down(instance, stopped)
+    def guest_ended() -> None:
+        world.after(world.latency.stopping_seconds, stopped)
+
+    world.guests.shut_down(instance, guest_ended)
 
 
 def _note_event(world: World, instance: Instance, event: str, message: str) -> None:

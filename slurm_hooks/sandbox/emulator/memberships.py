@@ -74,7 +74,8 @@ def on_gone(world: World, instance: Instance) -> None:
     """React to a VM that is gone: have it recreated, or let its member leave.
 
     A Flex-start VM is never recreated. That a VM which went by itself lowers the target size of
-    a group without repairs is our reading of the documentation.
+    a group without repairs is our reading of the documentation; with `keeps_lost_members` the
+    group keeps its size and the member, and does nothing about it.
     """
     group = instance.group
     member = group.members.get(instance.name) if group else None
@@ -86,5 +87,13 @@ def on_gone(world: World, instance: Instance) -> None:
     if is_kept or is_recreated:
         member.action = MemberAction.RECREATING
         member.template = group.template
+    elif _is_left_as_it_is(world, member):
+        member.action = MemberAction.NONE
     else:
         leave(group, member)
+
+
+def _is_left_as_it_is(world: World, member: Member) -> bool:
+    """Whether a member of a group without repairs stays when its VM went by itself."""
+    keeps = world.behaviour.keeps_lost_members and not member.template.is_flex_start
+    return keeps and member.action not in LEAVING

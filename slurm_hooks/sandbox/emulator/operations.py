@@ -2,7 +2,8 @@
 
 A call's effects are given to `begin`: `accept` happens at once, `complete` when the operation is
 done. Either may answer with the failure that the operation then ends with. An injected failure
-skips both, so a failed operation has changed nothing.
+skips both, so a failed operation has changed nothing. A stuck operation does neither until it is
+released, when the world may have changed.
 """
 
 from __future__ import annotations
@@ -53,13 +54,29 @@ def begin(
     """Begin an operation that is done after `seconds` (default: the usual operation time)."""
     operation = open_ended(world, call, draft)
     injected, world.next_operation_failure = world.next_operation_failure, None
-    failure = injected or (accept() if accept else None)
+    is_stuck, world.next_operation_is_stuck = world.next_operation_is_stuck, False
 
-    def end() -> None:
-        finish(world, operation, failure or (complete() if complete else None))
+    def go_on(injected: OperationFailure | None) -> None:
+        failure = injected or (accept() if accept else None)
 
-    world.after(world.latency.operation_seconds if seconds is None else seconds, end)
+        def end() -> None:
+            finish(world, operation, failure or (complete() if complete else None))
+
+        world.after(world.latency.operation_seconds if seconds is None else seconds, end)
+
+    if is_stuck:
+        world.stuck_operations.append(go_on)
+    else:
+        go_on(injected)
     return operation
+
+
+def release_stuck(world: World, failure: OperationFailure | None) -> int:
+    """Let all stuck operations go on, or fail without having changed anything; how many."""
+    stuck, world.stuck_operations = world.stuck_operations, []
+    for go_on in stuck:
+        go_on(failure)
+    return len(stuck)
 
 
 def open_ended(world: World, call: Call, draft: Draft, prefix: str = "operation") -> Operation:

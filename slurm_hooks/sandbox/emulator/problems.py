@@ -174,6 +174,11 @@ def failure(code: str, message: str, *details: dict[str, Any]) -> OperationFailu
     return OperationFailure(ErrorEntry(code, message, details), HTTP_STATUS_BY_CODE.get(code, 400))
 
 
+def exists_already(path: str) -> OperationFailure:
+    """The failure of an operation whose resource was made by another one meanwhile."""
+    return failure("ALREADY_EXISTS", f"The resource '{path}' already exists")
+
+
 @dataclass(slots=True)
 class Findings:
     """Collects everything that is wrong with a body, so that one answer names it all."""

@@ -12,6 +12,7 @@ from slurm_hooks.sandbox.emulator.problems import (
     Findings,
     OperationFailure,
     already_exists,
+    exists_already,
     failure,
     not_found,
     required,
@@ -58,8 +59,11 @@ def insert(world: World, call: Call, scope: Scope, body: Json) -> Operation:
     if (scope, policy.name) in world.policies:
         raise already_exists(world.path(policy.path))
 
-    def accept() -> None:
+    def accept() -> OperationFailure | None:
+        if (scope, policy.name) in world.policies:
+            return exists_already(world.path(policy.path))
         world.policies[scope, policy.name] = policy
+        return None
 
     draft = Draft(scope, "compute.resourcePolicies.insert", policy.path, policy.policy_id)
     return operations.begin(world, call, draft, accept)

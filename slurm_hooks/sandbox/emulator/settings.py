@@ -62,6 +62,7 @@ class Behaviour:
     final_request_retention_seconds: float = 14 * 86400.0
     operation_retention_seconds: float = 14 * 86400.0
     operation_errors_without_http_status: bool = False
+    keeps_lost_members: bool = False
 
 
 def camel_case(name: str) -> str:

@@ -8,6 +8,7 @@ from slurm_hooks.sandbox.emulator.places import Scope
 from slurm_hooks.sandbox.emulator.problems import (
     OperationFailure,
     already_exists,
+    exists_already,
     failure,
     not_found,
     not_ready,
@@ -32,8 +33,11 @@ def insert(world: World, call: Call, scope: Scope, body: Json) -> Operation:
     if (scope, name) in world.templates:
         raise already_exists(world.path(template.path))
 
-    def accept() -> None:
+    def accept() -> OperationFailure | None:
+        if (scope, name) in world.templates:
+            return exists_already(world.path(template.path))
         world.templates[scope, name] = template
+        return None
 
     def complete() -> None:
         template.ready = True

@@ -93,6 +93,8 @@ class World:
     operations: dict[tuple[Scope, str], Operation] = field(default_factory=dict)
     replays: dict[str, Replay] = field(default_factory=dict)
     next_operation_failure: OperationFailure | None = None
+    next_operation_is_stuck: bool = False
+    stuck_operations: list[Callable[[OperationFailure | None], None]] = field(default_factory=list)
     free_addresses: list[int] = field(default_factory=list)
     address_count: int = 0
     gone_listeners: list[Callable[[Instance], None]] = field(default_factory=list)

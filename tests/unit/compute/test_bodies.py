@@ -76,21 +76,21 @@ def test_a_flex_start_template_says_all_that_the_service_demands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "gpus", "service_model", "maintenance", "restarts", "ends"),
+    ("model", "gpus", "service_model", "maintenance", "ends"),
     [
-        ("ON_DEMAND", 0, "STANDARD", "MIGRATE", True, ""),
-        ("ON_DEMAND", 8, "STANDARD", "TERMINATE", True, ""),
-        ("RESERVATION", 8, "STANDARD", "TERMINATE", True, ""),
-        ("SPOT", 0, "SPOT", "TERMINATE", False, "DELETE"),
+        ("ON_DEMAND", 0, "STANDARD", "MIGRATE", ""),
+        ("ON_DEMAND", 8, "STANDARD", "TERMINATE", ""),
+        ("RESERVATION", 8, "STANDARD", "TERMINATE", ""),
+        ("SPOT", 0, "SPOT", "TERMINATE", "DELETE"),
     ],
 )
 def test_other_models_say_what_suits_them(
-    model: str, gpus: int, service_model: str, maintenance: str, restarts: bool, ends: str
+    model: str, gpus: int, service_model: str, maintenance: str, ends: str
 ) -> None:
     found = scheduling(provisioning_model=model, accelerator_count=gpus, run_duration_seconds=None)
     assert found.provisioning_model == service_model
     assert found.on_host_maintenance == maintenance
-    assert found.automatic_restart is restarts
+    assert found.automatic_restart is False
     assert found.instance_termination_action == ends
     assert "max_run_duration" not in found
 

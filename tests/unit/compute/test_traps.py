@@ -75,6 +75,7 @@ MUTATIONS: dict[str, Mutation] = {
     "insert_workload_policy": lambda c: c.insert_workload_policy(
         WorkloadPolicySpecification(REGION, "w", "d"), "x"
     ),
+    "delete_workload_policy": lambda c: c.delete_workload_policy(REGION, "w", "x"),
     "delete_template": lambda c: c.delete_template(GLOBAL, "t", "x"),
     "delete_template-regional": lambda c: c.delete_template(REGION, "t", "x"),
 }

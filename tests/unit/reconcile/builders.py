@@ -29,6 +29,7 @@ from slurm_hooks.slurm.model import (
     Node,
     NodeFlag,
     NodeState,
+    Partition,
     Reservation,
     SlurmSnapshot,
 )
@@ -37,19 +38,25 @@ NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 N0, N1 = "flexvm-a3u-0", "flexvm-a3u-1"
 
 
-def example_cluster(*, min_node_count: int = 0, max_node_count: int = 4) -> Cluster:
-    """A cluster with one Flex-start pool `a3u` and a login pool."""
+def example_cluster(
+    *,
+    min_node_count: int = 0,
+    max_node_count: int = 4,
+    model: ProvisioningModel = ProvisioningModel.FLEX_START,
+) -> Cluster:
+    """A cluster with one pool `a3u` of a provisioning model and a login pool."""
+    is_flex_start = model is ProvisioningModel.FLEX_START
     pool = NodePool(
         "a3u",
         "a3-ultragpu-8g",
-        ProvisioningModel.FLEX_START,
+        model,
         min_node_count,
         max_node_count,
         "us-central1",
         ("us-central1-a",),
         accelerator_type="nvidia-h200-141gb",
         accelerator_count=8,
-        run_duration_seconds=604800,
+        run_duration_seconds=604800 if is_flex_start else None,
         source_image="projects/p/global/images/family/f",
     )
     login = NodePool(
@@ -164,6 +171,7 @@ class World:
     memory: Memory = field(default_factory=Memory)
     cluster: Cluster = CLUSTER
     reservations: Iterable[Reservation] = ()
+    partitions: Iterable[Partition] = ()
 
     def snapshot(self) -> Snapshot:
         """The world as one read of both systems gives it."""
@@ -172,6 +180,7 @@ class World:
             SlurmSnapshot(
                 {n.name: n for n in self.nodes},
                 {j.job_id: j for j in self.jobs},
+                partitions={p.name: p for p in self.partitions},
                 reservations={r.name: r for r in self.reservations},
             ),
             ComputeSnapshot(

@@ -25,6 +25,7 @@ from slurm_hooks.reconcile.actions import (
     UpdateNode,
 )
 from slurm_hooks.reconcile.node_table import Step
+from slurm_hooks.reconcile.reasons import set_aside_reason
 from slurm_hooks.reconcile.snapshot import JobShare, Memory, ResumeCall
 from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag, NodeState
 from slurm_hooks.slurm.state_words import node_state_from_text, node_state_from_words
@@ -49,6 +50,9 @@ REASONS = (
     "Not responding",
     "ResumeTimeout reached",
     "slurm-hooks: VM gone",
+    set_aside_reason(A_PERSONS_REASON),
+    f"{A_PERSONS_REASON} : ResumeTimeout reached",
+    "kernel : reboot timed out",
 )
 
 
@@ -150,8 +154,15 @@ class Case:
     @property
     def is_out_of_service(self) -> bool:
         """Whether a person took the node, which is up, out of service."""
-        is_out = self.state.base is BaseState.DOWN or self.state.has(NodeFlag.DRAIN, NodeFlag.FAIL)
-        return is_out and self.reason == A_PERSONS_REASON and not self.state.has(*POWER_FLAGS)
+        is_theirs = self.reason == A_PERSONS_REASON
+        return is_theirs and not self.state.has(*POWER_FLAGS) and self.is_kept_off
+
+    @property
+    def is_kept_off(self) -> bool:
+        """Whether somebody keeps jobs off the node. One that reboots is DOWN meanwhile."""
+        reboots = self.state.has(NodeFlag.REBOOT_ISSUED, NodeFlag.REBOOT_REQUESTED)
+        is_down = self.state.base is BaseState.DOWN and not reboots
+        return is_down or self.state.has(NodeFlag.DRAIN, NodeFlag.FAIL)
 
     @property
     def works(self) -> bool:
@@ -200,10 +211,11 @@ def decided(
     """What is decided for every state with each reason in all surroundings."""
     cases = itertools.product(states, list(reasons), list(around))
     while chunk := list(itertools.islice(cases, CASES_A_SNAPSHOT)):
-        yield from _decide_chunk(chunk)
+        yield from decide_chunk(chunk)
 
 
-def _decide_chunk(chunk: list[tuple[NodeState, str, Surroundings]]) -> Iterator[Decided]:
+def decide_chunk(chunk: list[tuple[NodeState, str, Surroundings]]) -> Iterator[Decided]:
+    """What is decided for so many cases at once, in their order."""
     cases = [_case(index, *said) for index, said in enumerate(chunk)]
     names = {case.name: 2 for case in cases}
     world = World(

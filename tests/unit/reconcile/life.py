@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,12 +23,15 @@ from slurm_hooks.programs import spool
 from slurm_hooks.reconcile.actions import Plan
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import JobState, NodeFlag
+from slurm_hooks.slurm.versions import SlurmVersion
 from tests.fakes.compute import FakeCompute
-from tests.fakes.slurm import FakeSlurm
+from tests.fakes.slurm import SLURM_22_05, FakeSlurm
 from tests.unit.reconcile.scenario import Scenario
 
 TICK = timedelta(seconds=10)
+OUT = (NodeFlag.DRAIN, NodeFlag.FAIL)
 MOST_TICKS = 60
+LONGER_THAN_EVERY_GRACE = timedelta(seconds=400)
 
 
 class Death(BaseException):
@@ -78,9 +82,12 @@ class Watched:
 
 @dataclass
 class Life(Scenario):
-    """A scenario with a door. `asked_for` has every request that there ever was."""
+    """A scenario with a door. `asked_for` has every request that there ever was: its name is free
+    again once it is reaped, which a restart may delay."""
 
-    asked_for: dict[RequestReference, tuple[str, ...]] = field(default_factory=dict)
+    asked_for: dict[tuple[RequestReference, datetime | None], tuple[str, ...]] = field(
+        default_factory=dict
+    )
     deaths: int = 0
     _delivered: int = 0
 
@@ -99,8 +106,10 @@ class Life(Scenario):
     def check(self) -> None:
         """What holds after every single call: no name is there, or on its way, twice."""
         for reference, request in self.compute.state.requests.items():
-            self.asked_for.setdefault(reference, request.instances)
+            made = request.creation_time_utc
+            self.asked_for.setdefault((reference, made), request.instances)
         waiting = [name for r in self.requests() if r.state.is_active for name in r.instances]
+        waiting += [name for _, name in self.compute.state.members]
         twice = [name for name, n in Counter([*waiting, *self.vm_names()]).items() if n > 1]
         assert not twice, f"twice: {twice}"
 
@@ -153,10 +162,21 @@ class Life(Scenario):
 
     def end_state(self) -> tuple[object, ...]:
         """All that must be the same at the end, however often the controller died: nodes, jobs,
-        the VMs that there are and the requests that there ever were, without their names."""
+        VMs, groups, templates, reasons of drained nodes, comments of jobs, reservations without
+        their times, and the requests that there ever were, without their names. Of a pool's
+        record only that there is one: a restart may count a failure that is still listed twice,
+        and the comment costs a node in service its reason."""
         nodes, jobs, _, vms = self.picture()
         waiting = sorted(r.instances for r in self.requests() if r.state.is_active)
-        return nodes, jobs, vms, waiting, sorted(self.asked_for.values())
+        state = self.compute.state
+        return (
+            *(nodes, jobs, vms, waiting, sorted(self.asked_for.values())),
+            *(sorted(state.groups), sorted(name for _, name in state.templates)),
+            [_without_times(n.reason) for n in self.slurm.nodes.values() if n.state.has(*OUT)],
+            [name for name, node in self.slurm.nodes.items() if node.comment],
+            [_without_times(j.admin_comment) for j in self.slurm.jobs.values() if j.is_active],
+            sorted(reservation.nodes for reservation in self.slurm.reservations.values()),
+        )
 
     def one_pass(self) -> Plan | None:
         """One pass; None if the controller died, and a new one is there."""
@@ -177,12 +197,22 @@ class Life(Scenario):
         spool.write_call(str(self.spool), "resume", ",".join(names), resume_file)
 
 
-def lives(directory: Path, cluster: Cluster, operations_take_time: bool) -> Callable[[], Life]:
+def _without_times(text: str) -> str:
+    return re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", text)
+
+
+def lives(
+    directory: Path,
+    cluster: Cluster,
+    operations_take_time: bool,
+    version: SlurmVersion = SLURM_22_05,
+) -> Callable[[], Life]:
     """Makes lives of one kind, each in a folder of its own."""
     numbers = itertools.count(1)
 
     def make() -> Life:
-        life = Life(directory / str(next(numbers)), cluster)
+        slurm = FakeSlurm(version=version)
+        life = Life(directory / str(next(numbers)), cluster, slurm)
         life.compute.operations_finish_at_once = not operations_take_time
         return life
 

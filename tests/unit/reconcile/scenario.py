@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from slurm_hooks.cluster.topology import Cluster
@@ -24,13 +24,17 @@ POWERED_DOWN_CLOUD = NodeState(BaseState.IDLE, frozenset({NodeFlag.CLOUD, NodeFl
 
 @dataclass
 class Scenario:
-    """The two fakes and the controller between them. `restart` forgets all it remembers."""
+    """The two fakes and the controller between them. `restart` forgets all it remembers.
+
+    `skew` is how far the controller's clock is ahead of those of both systems.
+    """
 
     spool: Path
     cluster: Cluster = CLUSTER
     slurm: FakeSlurm = field(default_factory=FakeSlurm)
     compute: FakeCompute = field(default_factory=FakeCompute)
     now: datetime = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+    skew: timedelta = timedelta(0)
 
     def __post_init__(self) -> None:
         names = self.cluster.node_names("a3u")
@@ -42,7 +46,7 @@ class Scenario:
         calls = CallsDirectory(self.spool, expand)
         consoles = ConsolesDirectory(self.spool / "consoles")
         self.passes = Passes(
-            self.cluster, self.slurm, self.compute, calls, consoles, lambda: self.now
+            self.cluster, self.slurm, self.compute, calls, consoles, lambda: self.now + self.skew
         )
 
     def run(self) -> Plan:
@@ -70,12 +74,18 @@ class Scenario:
                 return
         raise AssertionError(f"not settled after {MOST_PASSES} passes: {plan}")
 
+    def settle_after_the_grace(self) -> None:
+        """As `settle_with_vms`, when all that is of no use is old enough to be reaped."""
+        self.now += timedelta(seconds=self.cluster.policy.reap_grace_seconds + 1)
+        self.settle_with_vms()
+
     def register_running(self) -> None:
         """slurmd of each VM that runs registers."""
         running = [
             name
             for (_, name), vm in self.compute.state.instances.items()
             if vm.status is InstanceStatus.RUNNING
+            and name in self.slurm.nodes
             and self.slurm.nodes[name].state.has(NodeFlag.POWERING_UP)
         ]
         self.slurm.register(running)
@@ -103,7 +113,8 @@ class Scenario:
             {name: node.state for name, node in self.slurm.nodes.items()},
             {job.job_id: job.state for job in self.slurm.jobs.values()},
             {r.reference.name: r.state for r in self.requests()},
-            {key: vm.status for key, vm in self.compute.state.instances.items()},
+            {key: vm.status for key, vm in self.compute.state.instances.items()}
+            | self.compute.state.members,
         )
 
     def states(self) -> set[RequestState]:

@@ -20,7 +20,7 @@ from slurm_hooks.reconcile.actions import (
     TellJob,
     UpdateNode,
 )
-from slurm_hooks.reconcile.memory import Outcome
+from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.slurm.client import SlurmRefused, SlurmUnavailable

@@ -9,12 +9,14 @@ from pathlib import Path
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.model import InstanceStatus, RequestState
 from slurm_hooks.reconcile.actions import CancelRequest, InsertRequest, TellJob, UpdateNode
+from slurm_hooks.reconcile.pool_record import hold_end
 from slurm_hooks.reconcile.specifications import run_duration_of
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import BaseState, Job, JobState, NodeFlag
 from tests.unit.reconcile.builders import CLUSTER, N0, N1, NOW, World, job, request, starting, vm
 from tests.unit.reconcile.scenario import Scenario
 
+UNTOUCHED = "flexvm-a3u-3"
 LIMIT_SECONDS = 240
 """Less than the five minutes that the builders' requests have waited."""
 POOL = CLUSTER.pools["a3u"]
@@ -75,26 +77,50 @@ def test_job_that_waited_too_long_is_pending_again_and_keeps_the_reason(tmp_path
     scenario.settle()
     assert scenario.slurm.jobs[job_id].state is JobState.PENDING
     assert scenario.slurm.jobs[job_id].admin_comment == (
-        "slurm-hooks: failed: 2 x a3-ultragpu-8g in us-central1-a:"
-        " CAPACITY_WAIT_LIMIT: none came within 240 s"
+        "slurm-hooks: failed: 2 x a3-ultragpu-8g in us-central1-a,"
+        " wanted since 2026-01-05T12:00:00Z: CAPACITY_WAIT_LIMIT: none came within 240 s"
     )
     assert "CAPACITY_WAIT_LIMIT" in scenario.slurm.nodes[N0].reason
-    assert scenario.requests() == []
+    assert scenario.waiting() == []
 
 
 def test_pool_whose_request_waited_too_long_is_held_so_that_jobs_try_the_next(
     tmp_path: Path,
 ) -> None:
-    cluster = with_pool(capacity_wait_limit_seconds=LIMIT_SECONDS)
-    policy = replace(cluster.policy, hold_after_failures=1)
-    scenario = Scenario(tmp_path, replace(cluster, policy=policy))
+    """At once, however many other failures a hold takes: Slurm would choose the pool again."""
+    scenario = Scenario(tmp_path, with_pool(capacity_wait_limit_seconds=LIMIT_SECONDS))
+    assert scenario.cluster.policy.hold_after_failures > 1
     scenario.slurm.submit([N0])
     scenario.settle()
     scenario.now += timedelta(seconds=LIMIT_SECONDS + 1)
     scenario.run()
-    untouched = scenario.slurm.nodes["flexvm-a3u-3"]
+    untouched = scenario.slurm.nodes[UNTOUCHED]
     assert untouched.state.has(NodeFlag.DRAIN)
     assert "CAPACITY_WAIT_LIMIT" in untouched.reason
+
+
+def test_pool_that_gives_nothing_again_and_again_is_held_for_longer_each_time(
+    tmp_path: Path,
+) -> None:
+    """However long its limit is: nobody asks a held pool, so its failures are far apart."""
+    limit_seconds = 12 * 3600
+    scenario = Scenario(tmp_path, with_pool(capacity_wait_limit_seconds=limit_seconds))
+    holds = []
+    for _ in range(3):
+        job_id = scenario.slurm.submit([N0])
+        scenario.settle()
+        scenario.now += timedelta(seconds=limit_seconds + 1)
+        scenario.settle()
+        end = hold_end(scenario.slurm.nodes[UNTOUCHED].reason)
+        assert end is not None
+        holds.append(round((end - scenario.now).total_seconds()))
+        scenario.slurm.cancel(job_id)
+        scenario.slurm.slept([N0])
+        scenario.now = scenario.compute.state.now_utc = end
+        scenario.settle()
+        assert not scenario.slurm.nodes[UNTOUCHED].state.has(NodeFlag.DRAIN)
+    first = scenario.cluster.policy.hold_seconds
+    assert holds == [first, 2 * first, 4 * first]
 
 
 def test_waiting_job_is_told_what_the_last_requests_waited() -> None:

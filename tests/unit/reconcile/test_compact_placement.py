@@ -89,6 +89,64 @@ def test_each_job_gets_its_group_runs_and_the_group_goes_after_it(scenario: Scen
     assert scenario.slurm.jobs[second].state is JobState.RUNNING
 
 
+def end_job(scenario: Scenario, job_id: int, node: str) -> None:
+    """The job ends, its node sleeps, and every grace passes."""
+    scenario.slurm.complete(job_id)
+    scenario.slurm.suspend([node])
+    scenario.settle_with_vms()
+    scenario.now += timedelta(hours=1)
+
+
+def test_policy_of_a_pool_stays_between_jobs_and_goes_when_the_pool_places_none(
+    scenario: Scenario,
+) -> None:
+    job_id = scenario.slurm.submit([N0])
+    scenario.settle()
+    scenario.grant_all()
+    scenario.settle_with_vms()
+
+    scenario.cluster = example_cluster(max_node_count=1600)
+    scenario.restart()
+    for _ in range(3):
+        scenario.run()
+    assert scenario.slurm.jobs[job_id].state is JobState.RUNNING
+    assert len(scenario.compute.state.workload_policies) == 1, "its group lives"
+
+    end_job(scenario, job_id, N0)
+    scenario.cluster = compact(scenario.cluster)
+    scenario.restart()
+    scenario.settle()
+    assert group_names(scenario) == set()
+    assert len(scenario.compute.state.workload_policies) == 1, "the next job needs it"
+
+    scenario.cluster = example_cluster(max_node_count=1600)
+    scenario.restart()
+    scenario.run()
+    assert len(scenario.compute.state.workload_policies) == 1, "seen once"
+    scenario.run()
+    assert scenario.compute.state.workload_policies == {}
+
+
+def test_policy_goes_in_the_passes_after_its_last_group(scenario: Scenario) -> None:
+    job_id = scenario.slurm.submit([N0])
+    scenario.settle()
+    scenario.grant_all()
+    scenario.settle_with_vms()
+    scenario.cluster = example_cluster(max_node_count=1600)
+    scenario.restart()
+    scenario.run()
+    end_job(scenario, job_id, N0)
+    scenario.settle()
+    assert group_names(scenario) == set()
+    assert scenario.compute.state.workload_policies == {}
+
+
+def test_policies_are_listed_as_seldom_as_templates(scenario: Scenario) -> None:
+    for _ in range(10):
+        scenario.run()
+    assert len(scenario.compute.calls_of("read_workload_policies")) == 1
+
+
 def test_job_of_1500_nodes_gets_two_groups_of_its_own(scenario: Scenario) -> None:
     job_id = scenario.slurm.submit([f"flexvm-a3u-{index}" for index in range(1500)])
     scenario.settle()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
+
+import pytest
 
 from slurm_hooks.reconcile.locks import daemon_runner
 from tests.waiting import wait_until
@@ -84,6 +87,20 @@ def test_second_daemon_is_refused(tmp_path: Path) -> None:
     with daemon_runner(spool):
         assert "another slurm-hooksd" in complaint(run(tmp_path, "--foreground"))
         assert "another slurm-hooksd" in complaint(run(tmp_path, "--once", "--foreground"))
+
+
+@pytest.mark.parametrize("command", ["slurm-hooksd", "slurm-hooks"])
+def test_version_is_told_without_settings(tmp_path: Path, command: str) -> None:
+    program = DAEMON.parent / command
+    result = subprocess.run(
+        [str(program), "--version"],
+        env={"SLURM_CONF": str(tmp_path / "missing.conf"), "PATH": os.defpath},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert result.stdout.strip() == f"{command} {metadata.version('slurm-hooks')}"
 
 
 def test_help_teaches(tmp_path: Path) -> None:

@@ -248,7 +248,7 @@ def test_failed_request_of_an_earlier_start_does_not_fail_the_next_one() -> None
     world = World([starting(N0)], [job(12, N0, restarts=1)], [failed])
     assert updates_of(world) == []
     assert len(requests_of(world)) == 1
-    assert len(world.actions(DeleteRequest)) == 1
+    assert world.plan().unneeded == {DeleteRequest(failed.reference).subject}
 
 
 def test_refused_request_fails_the_start_of_its_job_alone() -> None:
@@ -353,8 +353,10 @@ def test_node_set_down_by_a_person_is_left_down() -> None:
 
 def test_granted_request_is_kept_until_its_last_vm_is_gone() -> None:
     granted = request("r", N0, N1, state=RequestState.SUCCEEDED, job_id=12)
-    assert World([off(N0), stopping(N1)], [], [granted], [vm(N1)]).actions(DeleteRequest) == []
-    assert len(World([off(N0), off(N1)], [], [granted]).actions(DeleteRequest)) == 1
+    needed = World([off(N0), stopping(N1)], [], [granted], [vm(N1)])
+    assert needed.plan().unneeded == frozenset()
+    over = World([off(N0), off(N1)], [], [granted])
+    assert over.plan().unneeded == {DeleteRequest(granted.reference).subject}
 
 
 def test_call_is_forgotten_when_its_nodes_have_requests() -> None:

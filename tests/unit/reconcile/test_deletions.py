@@ -14,7 +14,7 @@ from slurm_hooks.compute.model import Group, GroupReference, InstanceStatus, Ope
 from slurm_hooks.compute.ownership import CLUSTER_LABEL, Mark, encode
 from slurm_hooks.reconcile.act_deletions import MOST_CALLS_A_PASS, Deletions
 from slurm_hooks.reconcile.actions import DeleteGroup, DeleteInstance, NoticeKind
-from slurm_hooks.reconcile.memory import Outcome
+from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.slurm.model import JobState, NodeFlag
 from tests.fakes.compute import FakeCompute
@@ -54,7 +54,7 @@ def test_queued_vm_goes_with_its_request(scenario: Scenario) -> None:
     scenario.settle()
     suspend_after(scenario, job_id, N0)
     scenario.settle_with_vms()
-    assert (scenario.requests(), scenario.vm_names()) == ([], [])
+    assert (scenario.waiting(), scenario.vm_names()) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -92,6 +92,7 @@ def test_partly_gone_gang_loses_the_rest(scenario: Scenario) -> None:
     suspend_after(scenario, job_id, N0, N1)
     scenario.compute.state.vanish(N0)
     scenario.settle_with_vms()
+    scenario.settle_after_the_grace()
     assert (scenario.vm_names(), scenario.requests()) == ([], [])
 
 

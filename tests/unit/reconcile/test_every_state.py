@@ -8,15 +8,18 @@ import pytest
 
 from slurm_hooks.compute.model import InstanceStatus, RequestState
 from slurm_hooks.reconcile.actions import (
+    Action,
     CancelRequest,
     DeleteInstance,
     DeleteRequest,
     InsertRequest,
     UpdateNode,
 )
+from slurm_hooks.reconcile.comments import node_reason
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import JobState, NodeFlag
 from tests.unit.reconcile.every_state import (
+    A_PERSONS_REASON,
     REASONS,
     Decided,
     Version,
@@ -37,14 +40,30 @@ ALL_REQUESTS = (None, *RequestState)
 ALL_JOBS = (None, *JobState)
 
 
+def harmful(result: Decided, *kinds: type[Action]) -> list[Action]:
+    """Actions of these kinds, without drains that only repeat what a person has said."""
+    return [action for action in result.of(*kinds) if not repeats_a_person(action)]
+
+
+def repeats_a_person(action: Action) -> bool:
+    return (
+        isinstance(action, UpdateNode)
+        and action.updates == (NodeUpdate.DRAIN,)
+        and node_reason(action).startswith(A_PERSONS_REASON)
+    )
+
+
 def has_an_answer(result: Decided) -> bool:
     return result.step is not None
 
 
 def spares_the_working(result: Decided) -> bool:
     """A node that runs or completes a job keeps it while its VM lives."""
-    harmless = not result.of(UpdateNode, DeleteInstance)
-    return harmless or not (result.case.works and result.case.around.vm_lives)
+    return (
+        not harmful(result, UpdateNode, DeleteInstance)
+        or not result.case.around.vm_lives
+        or not result.case.works
+    )
 
 
 def leaves_unknown_words_alone(result: Decided) -> bool:
@@ -56,7 +75,7 @@ def leaves_unknown_words_alone(result: Decided) -> bool:
 
 def leaves_unknown_vms_alone(result: Decided) -> bool:
     odd = result.case.around.vm is InstanceStatus.UNKNOWN
-    return not (odd and result.of(UpdateNode, DeleteInstance, InsertRequest))
+    return not (odd and harmful(result, UpdateNode, DeleteInstance, InsertRequest))
 
 
 def leaves_unknown_requests_alone(result: Decided) -> bool:
@@ -74,26 +93,36 @@ def powers_up_only_what_is_off(result: Decided) -> bool:
         for action in result.actions
         if isinstance(action, UpdateNode) and NodeUpdate.POWER_UP in action.updates
     ]
-    return result.case.is_off or not ups
+    return not ups or result.case.is_off
 
 
 def gives_a_young_vm_time_to_boot(result: Decided) -> bool:
-    case = result.case
+    around = result.case.around
     boots = (
-        case.is_starting
-        and case.around.job is JobState.CONFIGURING
-        and case.around.vm in (InstanceStatus.STAGING, InstanceStatus.RUNNING)
-        and not case.around.is_old
+        around.job is JobState.CONFIGURING
+        and around.vm in (InstanceStatus.STAGING, InstanceStatus.RUNNING)
+        and not around.is_old
     )
-    return not (boots and result.of(UpdateNode, DeleteInstance))
+    touched = boots and harmful(result, UpdateNode, DeleteInstance)
+    return not touched or not result.case.is_starting
 
 
 def leaves_what_a_person_took_out_alone(result: Decided) -> bool:
-    """Only jobs below which the VM is gone are given back."""
+    """Only jobs below which the VM is gone are given back, and what is DOWN is drained too."""
+    touched = harmful(result, UpdateNode, DeleteInstance, InsertRequest)
+    if not touched or not result.case.is_out_of_service:
+        return True
+    holds_jobs = result.case.works or result.case.state.has(NodeFlag.COMPLETING)
+    return holds_jobs and not result.case.around.vm_lives
+
+
+def keeps_what_a_person_said(result: Decided) -> bool:
+    """Whatever is changed about a node that a person took out of service, its reason remains."""
     case = result.case
-    holds_jobs = case.works or case.state.has(NodeFlag.COMPLETING)
-    theirs = case.is_out_of_service and (case.around.vm_lives or not holds_jobs)
-    return not (theirs and result.of(UpdateNode, DeleteInstance, InsertRequest))
+    reasons = [node_reason(update) for update in result.of(UpdateNode)]  # type: ignore[arg-type]
+    if all(A_PERSONS_REASON in reason for reason in reasons) or case.reason != A_PERSONS_REASON:
+        return True
+    return not case.is_kept_off
 
 
 def never_undrains(result: Decided) -> bool:
@@ -114,6 +143,7 @@ RULES: tuple[Callable[[Decided], bool], ...] = (
     powers_up_only_what_is_off,
     gives_a_young_vm_time_to_boot,
     leaves_what_a_person_took_out_alone,
+    keeps_what_a_person_said,
     never_undrains,
 )
 

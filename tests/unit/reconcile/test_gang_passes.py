@@ -73,6 +73,7 @@ def test_job_of_1500_nodes_gets_two_requests_at_once_in_two_groups(
     scenario.slurm.complete(job_id)
     scenario.slurm.suspend(names(1500))
     scenario.settle_with_vms()
+    scenario.settle_after_the_grace()
     assert (scenario.vm_names(), scenario.requests()) == ([], [])
 
 
@@ -105,6 +106,7 @@ def test_one_failed_request_gives_up_the_other_in_two_passes(
     assert state(scenario, job_id) is JobState.PENDING
     assert "QUOTA_EXCEEDED" in scenario.slurm.jobs[job_id].admin_comment
     scenario.settle()
+    scenario.settle_after_the_grace()
     assert scenario.requests() == []
     assert all(
         node.state.has(NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN)
@@ -122,6 +124,7 @@ def test_one_refused_request_gives_up_the_other(tmp_path: Path) -> None:
     run_until(scenario, lambda: scenario.waiting() == [])
     assert "grant compute.x to y" in scenario.slurm.jobs[job_id].admin_comment
     scenario.settle()
+    scenario.settle_after_the_grace()
     assert scenario.requests() == []
 
 

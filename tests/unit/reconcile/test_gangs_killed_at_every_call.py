@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from slurm_hooks.slurm.model import JobState
 from tests.unit.reconcile.builders import CLUSTER, N0, example_cluster
+from tests.unit.reconcile.deaths import Story, assert_death_at_any_call_changes_nothing
 from tests.unit.reconcile.life import Life, lives
+
+pytestmark = pytest.mark.slow
+"""A death at each call of many stories takes minutes: one of them is quick enough for all runs."""
 
 SPARE = "flexvm-spare-0"
 TWO_POOLS = replace(
@@ -19,7 +21,6 @@ TWO_POOLS = replace(
     pools={**CLUSTER.pools, "spare": replace(CLUSTER.pools["a3u"], pool_id="spare")},
     partitions={"a3u": ("a3u", "spare")},
 )
-LONGER_THAN_EVERY_GRACE = timedelta(seconds=400)
 
 
 def job_of_two_pools_waits_runs_and_its_nodes_go(life: Life) -> None:
@@ -50,13 +51,6 @@ def one_of_two_requests_fails_and_the_other_is_given_up(life: Life) -> None:
     assert not life.vm_names()
 
 
-def end_of(story: Callable[[Life], None], life: Life) -> tuple[object, ...]:
-    story(life)
-    life.advance(LONGER_THAN_EVERY_GRACE)
-    life.rest()
-    return life.end_state()
-
-
 @pytest.mark.parametrize(
     "story",
     [
@@ -68,16 +62,10 @@ def end_of(story: Callable[[Life], None], life: Life) -> tuple[object, ...]:
     "after_the_call", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["after", "before"]
 )
 def test_death_at_any_call_leads_to_the_same_end(
-    tmp_path: Path, story: Callable[[Life], None], after_the_call: bool
+    tmp_path: Path, story: Story, after_the_call: bool
 ) -> None:
     make = lives(tmp_path, TWO_POOLS, True)
-    undisturbed = make()
-    end = end_of(story, undisturbed)
-    for number in range(1, undisturbed.door.calls + 1):
-        life = make()
-        life.door.deaths_at, life.door.dies_after_the_call = {number}, after_the_call
-        assert end_of(story, life) == end, f"died at call {number}"
-        assert life.deaths == 1, f"lived through call {number}"
+    assert_death_at_any_call_changes_nothing(make, story, after_the_call=after_the_call)
 
 
 @pytest.mark.slow

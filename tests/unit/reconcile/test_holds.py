@@ -133,8 +133,8 @@ def test_reason_of_a_held_node_says_until_when_and_why(scenario: Scenario) -> No
     text = scenario.slurm.nodes[N1].reason
     end = scenario.now + timedelta(seconds=HOLD_SECONDS - 1)
     assert text == (
-        f"slurm-hooks: pool held until {end:%Y-%m-%dT%H:%M:%SZ} after 3 failures:"
-        " QUOTA_EXCEEDED: GPUS in us-central1"
+        f"slurm-hooks: pool held until {end:%Y-%m-%dT%H:%M:%SZ} after 3 failures,"
+        " the last at 2026-01-05T12:00:02Z: QUOTA_EXCEEDED: GPUS in us-central1"
     )
     assert hold_end(text) == end
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,10 +9,13 @@ import pytest
 
 from slurm_hooks.slurm.model import JobState
 from tests.unit.reconcile.builders import N0, N1, example_cluster
+from tests.unit.reconcile.deaths import (
+    WAYS_TO_DIE,
+    Story,
+    assert_death_at_any_call_changes_nothing,
+    assert_second_death_changes_nothing,
+)
 from tests.unit.reconcile.life import Life, lives
-
-CALLS_OF_A_RECOVERY = 8
-LONGER_THAN_EVERY_GRACE = timedelta(seconds=400)
 
 
 def job_waits_runs_and_its_nodes_go(life: Life) -> None:
@@ -104,6 +105,7 @@ def vm_ends_under_its_job(life: Life) -> None:
     life.rest()
     end = life.compute.state.instance(N0).termination_time_utc
     assert end is not None
+    assert [r.start_time_utc for r in life.slurm.reservations.values()] == [end]
     life.advance(end - life.now - timedelta(minutes=5))
     life.rest()
     assert "URG was sent" in life.slurm.jobs[job_id].admin_comment
@@ -115,7 +117,7 @@ def vm_ends_under_its_job(life: Life) -> None:
     assert life.slurm.reservations == {}
 
 
-STORIES: tuple[tuple[Callable[[Life], None], int], ...] = (
+STORIES: tuple[tuple[Story, int], ...] = (
     (job_waits_runs_and_its_nodes_go, 0),
     (job_is_cancelled_while_it_waits, 0),
     (cancelled_job_gets_its_vms_all_the_same, 0),
@@ -126,22 +128,6 @@ STORIES: tuple[tuple[Callable[[Life], None], int], ...] = (
 )
 
 
-def end_of(story: Callable[[Life], None], life: Life) -> tuple[object, ...]:
-    """The end state once every grace is over."""
-    story(life)
-    for _ in range(2):
-        life.advance(LONGER_THAN_EVERY_GRACE)
-        life.rest()
-    return life.end_state()
-
-
-WAYS_TO_DIE = [
-    pytest.param(True, True, id="after the call"),
-    pytest.param(True, False, id="after the call that is over at once", marks=pytest.mark.slow),
-    pytest.param(False, True, id="before the call", marks=pytest.mark.slow),
-    pytest.param(False, False, id="before the call that is over at once", marks=pytest.mark.slow),
-]
-
 every_story = pytest.mark.parametrize(
     ("story", "min_node_count"), STORIES, ids=[story.__name__ for story, _ in STORIES]
 )
@@ -151,34 +137,20 @@ every_story = pytest.mark.parametrize(
 @pytest.mark.parametrize(("after_the_call", "operations_take_time"), WAYS_TO_DIE)
 def test_death_at_any_call_leads_to_the_same_end(
     tmp_path: Path,
-    story: Callable[[Life], None],
+    story: Story,
     min_node_count: int,
     after_the_call: bool,
     operations_take_time: bool,
 ) -> None:
     make = lives(tmp_path, example_cluster(min_node_count=min_node_count), operations_take_time)
-    undisturbed = make()
-    end = end_of(story, undisturbed)
-    for number in range(1, undisturbed.door.calls + 1):
-        life = make()
-        life.door.deaths_at, life.door.dies_after_the_call = {number}, after_the_call
-        assert end_of(story, life) == end, f"died at call {number}"
-        assert life.deaths == 1, f"lived through call {number}"
+    assert_death_at_any_call_changes_nothing(make, story, after_the_call=after_the_call)
 
 
 @pytest.mark.slow
 @every_story
 @pytest.mark.parametrize("after_the_call", [False, True], ids=["before", "after"])
 def test_second_death_while_the_first_is_made_up_for_leads_to_the_same_end(
-    tmp_path: Path, story: Callable[[Life], None], min_node_count: int, after_the_call: bool
+    tmp_path: Path, story: Story, min_node_count: int, after_the_call: bool
 ) -> None:
     make = lives(tmp_path, example_cluster(min_node_count=min_node_count), True)
-    undisturbed = make()
-    end = end_of(story, undisturbed)
-    firsts, distances = range(1, undisturbed.door.calls + 1), range(1, CALLS_OF_A_RECOVERY + 1)
-    for first, distance in itertools.product(firsts, distances):
-        pair = first, first + distance
-        life = make()
-        life.door.deaths_at, life.door.dies_after_the_call = set(pair), after_the_call
-        assert end_of(story, life) == end, f"died at calls {pair}"
-        assert life.deaths >= 1, "the first death may save the calls of the second"
+    assert_second_death_changes_nothing(make, story, after_the_call=after_the_call)

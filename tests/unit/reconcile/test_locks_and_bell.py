@@ -15,6 +15,7 @@ from slurm_hooks.programs import spool
 from slurm_hooks.reconcile.bell import Bell
 from slurm_hooks.reconcile.locks import (
     Locked,
+    TurnNeverCame,
     daemon_is_there,
     daemon_runner,
     next_runner,
@@ -50,6 +51,17 @@ def test_one_process_waits_for_its_turn_and_a_third_goes_away(tmp_path: Path) ->
     assert ran.wait(DEADLINE_SECONDS)
     waiter.join(DEADLINE_SECONDS)
     assert waiter.exitcode == 0
+
+
+def test_one_whose_turn_never_comes_gives_up_and_leaves_the_place_of_the_waiter(
+    tmp_path: Path,
+) -> None:
+    with sole_runner(tmp_path):
+        with pytest.raises(TurnNeverCame, match=r"pass\.lock"), next_runner(tmp_path, 0.1):
+            raise AssertionError("two runners at once")
+        assert not is_waited_for(tmp_path)
+    with next_runner(tmp_path, 0.1):
+        pass
 
 
 def is_waited_for(directory: Path) -> bool:

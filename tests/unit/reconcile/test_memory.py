@@ -7,8 +7,9 @@ import pytest
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import ErrorDetail, Operation, Scope, ScopeKind
 from slurm_hooks.reconcile.actions import ForgetCall, Plan
-from slurm_hooks.reconcile.memory import Outcome, Reading, remember, settle
+from slurm_hooks.reconcile.memory import Reading, remember, settle
 from slurm_hooks.reconcile.node_table import Step
+from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.snapshot import Memory
 from tests.unit.reconcile.builders import N0, NOW
 

@@ -9,7 +9,7 @@ import pytest
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import RequestState
 from slurm_hooks.reconcile.actions import CancelRequest, NoticeKind
-from slurm_hooks.reconcile.passes import delay_after
+from slurm_hooks.reconcile.pace import Pace
 from slurm_hooks.slurm.client import SlurmUnavailable
 from slurm_hooks.slurm.model import JobState, NodeFlag
 from tests.unit.reconcile.builders import N0, N1
@@ -48,6 +48,7 @@ def test_job_waits_runs_and_its_nodes_go(scenario: Scenario) -> None:
     scenario.slurm.suspend([N0, N1])
     scenario.settle_with_vms()
     assert scenario.vm_names() == []
+    scenario.settle_after_the_grace()
     assert scenario.requests() == []
     assert len(scenario.compute.state.groups) == 1
     assert len(scenario.compute.state.templates) == 1
@@ -67,6 +68,7 @@ def test_cancelled_job_frees_its_nodes_and_leaves_no_request(scenario: Scenario)
     scenario.settle()
     assert scenario.waiting() == []
     assert is_off(scenario, N0, N1)
+    scenario.settle_after_the_grace()
     assert scenario.requests() == []
 
 
@@ -82,6 +84,7 @@ def test_cancellation_that_comes_too_late_leaves_no_vm(scenario: Scenario) -> No
     scenario.grant_all()
     scenario.settle_with_vms()
     assert scenario.vm_names() == []
+    scenario.settle_after_the_grace()
     assert scenario.requests() == []
 
 
@@ -95,6 +98,7 @@ def test_failed_request_requeues_its_job_alone(scenario: Scenario) -> None:
     assert "QUOTA_EXCEEDED" in scenario.slurm.jobs[first].admin_comment
     assert "QUOTA_EXCEEDED" in scenario.slurm.nodes[N0].reason
     assert scenario.slurm.jobs[second].state is JobState.CONFIGURING
+    scenario.settle_after_the_grace()
     assert [r.instances for r in scenario.requests()] == [(N1,)]
 
 
@@ -172,7 +176,7 @@ def test_node_after_resume_timeout_is_idle_again(scenario: Scenario) -> None:
     scenario.settle()
     scenario.slurm.resume_timeout([N0])
     scenario.settle_with_vms()
-    assert scenario.requests() == []
+    assert scenario.waiting() == []
     assert is_off(scenario, N0)
     assert scenario.slurm.nodes[N0].state.base != "DOWN"
 
@@ -257,8 +261,8 @@ def test_waiting_job_is_looked_at_often_since_nobody_tells_of_its_cancellation(
 ) -> None:
     job_id = scenario.slurm.submit([N0])
     scenario.settle()
-    plan = scenario.run()
-    assert delay_after(plan, 0, interval_seconds=300) <= 5
+    plan, pace = scenario.run(), Pace()
+    assert pace.delay_after(plan, 300, in_vain=False) <= 5
     scenario.slurm.cancel(job_id)
     scenario.settle()
-    assert delay_after(scenario.run(), 0, interval_seconds=300) == 300
+    assert pace.delay_after(scenario.run(), 300, in_vain=False) == 300

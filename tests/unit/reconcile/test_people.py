@@ -25,8 +25,7 @@ MISSING_BEFORE = Memory(missing={N0: 1})
 OUT_OF_SERVICE = [
     node(N0, NodeFlag.DRAIN, reason="fan is loud"),
     node(N0, NodeFlag.FAIL, reason="fan is loud"),
-    node(N0, base=BaseState.DOWN, reason="fan is loud"),
-    node(N0, NodeFlag.NOT_RESPONDING, base=BaseState.DOWN, reason="fan is loud"),
+    node(N0, NodeFlag.DRAIN, base=BaseState.DOWN, reason="fan is loud"),
     node(N0, NodeFlag.DRAIN, NodeFlag.NOT_RESPONDING, base=BaseState.DOWN, reason=""),
 ]
 

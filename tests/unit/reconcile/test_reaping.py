@@ -18,6 +18,7 @@ from slurm_hooks.compute.model import (
     Scope,
     ScopeKind,
     Template,
+    WorkloadPolicy,
 )
 from slurm_hooks.compute.ownership import CLUSTER_LABEL, Mark, encode
 from slurm_hooks.reconcile.actions import (
@@ -25,12 +26,14 @@ from slurm_hooks.reconcile.actions import (
     DeleteGroup,
     DeleteInstance,
     DeleteTemplate,
+    DeleteWorkloadPolicy,
     NoticeKind,
     Plan,
 )
 from slurm_hooks.reconcile.decide import decide
 from slurm_hooks.reconcile.memory import remember
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot
+from slurm_hooks.reconcile.specifications import workload_policy_of
 from slurm_hooks.slurm.model import Job, JobState, Node, SlurmSnapshot
 from tests.unit.reconcile.builders import (
     CLUSTER,
@@ -55,6 +58,12 @@ OLD_GROUP = Group(
 )
 OLD_TEMPLATE = Template("flexvm-a3u-11111111", {CLUSTER_LABEL: "flexvm"}, NOW - timedelta(days=1))
 ORPHAN = replace(vm("flexvm-gone-7"), name="somebody")
+A3U = CLUSTER.pools["a3u"]
+COMPACT = replace(CLUSTER, pools={**CLUSTER.pools, "a3u": replace(A3U, compact_placement=True)})
+REGION = Scope(ScopeKind.REGION, "us-central1")
+POLICY = WorkloadPolicy(
+    REGION, workload_policy_of(CLUSTER, A3U).name, encode(Mark("flexvm", "a3u")), NOW - timedelta(1)
+)
 
 
 def snapshot(
@@ -63,6 +72,7 @@ def snapshot(
     groups: tuple[Group, ...] = (),
     requests: tuple[ResizeRequest, ...] = (),
     templates: tuple[Template, ...] = (),
+    policies: tuple[WorkloadPolicy, ...] = (),
 ) -> Snapshot:
     whole = World(nodes or (off(N0),), requests=requests, vms=vms).snapshot()
     assert isinstance(whole.compute, ComputeSnapshot)
@@ -70,7 +80,7 @@ def snapshot(
         whole.compute,
         groups={group.reference: group for group in groups},
     )
-    return replace(whole, compute=compute, templates=templates)
+    return replace(whole, compute=compute, templates=templates, workload_policies=policies)
 
 
 def second_plan(view: Snapshot, now: datetime = NOW) -> Plan:
@@ -81,7 +91,7 @@ def second_plan(view: Snapshot, now: datetime = NOW) -> Plan:
 
 
 def reaped(view: Snapshot, now: datetime = NOW) -> list[Action]:
-    kinds = (DeleteInstance, DeleteGroup, DeleteTemplate)
+    kinds = (DeleteInstance, DeleteGroup, DeleteTemplate, DeleteWorkloadPolicy)
     return [a for a in second_plan(view, now).actions if isinstance(a, kinds)]
 
 
@@ -126,9 +136,10 @@ def test_group_of_a_job_stays_while_a_job_is_unreadable() -> None:
         snapshot(ORPHAN),
         snapshot(groups=(OLD_GROUP,)),
         snapshot(templates=(OLD_TEMPLATE,)),
+        snapshot(policies=(POLICY,)),
         snapshot(vm(N0)),
     ],
-    ids=["VM without node", "group", "template", "VM of a powered-down node"],
+    ids=["VM without node", "group", "template", "policy", "VM of a powered-down node"],
 )
 def test_what_nothing_needs_goes_at_the_second_sighting(view: Snapshot) -> None:
     assert decide(view, CLUSTER, NOW).actions == ()
@@ -141,9 +152,10 @@ def test_what_nothing_needs_goes_at_the_second_sighting(view: Snapshot) -> None:
         (snapshot(ORPHAN), ORPHAN.creation_time_utc),
         (snapshot(groups=(OLD_GROUP,)), OLD_GROUP.creation_time_utc),
         (snapshot(templates=(OLD_TEMPLATE,)), OLD_TEMPLATE.creation_time_utc),
+        (snapshot(policies=(POLICY,)), POLICY.creation_time_utc),
         (snapshot(vm(N0)), vm(N0).creation_time_utc),
     ],
-    ids=["VM without node", "group", "template", "VM of a powered-down node"],
+    ids=["VM without node", "group", "template", "policy", "VM of a powered-down node"],
 )
 def test_what_is_not_older_than_the_grace_stays(view: Snapshot, created: datetime) -> None:
     assert reaped(view, created + GRACE) == []
@@ -292,3 +304,33 @@ def test_group_of_a_pool_that_is_no_more_goes() -> None:
 def test_template_in_use_or_not_ours_stays(template: Template, groups: tuple[Group, ...]) -> None:
     actions = reaped(snapshot(templates=(template,), groups=groups))
     assert [a for a in actions if isinstance(a, DeleteTemplate)] == []
+
+
+def test_policy_of_a_pool_that_still_places_jobs_stays_though_no_group_uses_it() -> None:
+    view = snapshot(policies=(POLICY,))
+    assert decide(view, COMPACT, NOW).unneeded == frozenset()
+    elsewhere = replace(POLICY, scope=Scope(ScopeKind.REGION, "us-east1"))
+    moved = decide(snapshot(policies=(elsewhere,)), COMPACT, NOW)
+    assert moved.unneeded == {DeleteWorkloadPolicy(elsewhere.scope, elsewhere.name).subject}
+
+
+@pytest.mark.parametrize(
+    ("policy", "groups"),
+    [
+        (POLICY, (replace(OLD_GROUP, workload_policy=POLICY.name),)),
+        (replace(POLICY, description=""), ()),
+        (replace(POLICY, description=encode(Mark("other", "a3u"))), ()),
+        (replace(POLICY, creation_time_utc=None), ()),
+    ],
+    ids=["a group uses it", "not marked", "other cluster's", "unknown age"],
+)
+def test_policy_in_use_or_not_ours_stays(policy: WorkloadPolicy, groups: tuple[Group, ...]) -> None:
+    actions = reaped(snapshot(policies=(policy,), groups=groups))
+    assert [a for a in actions if isinstance(a, DeleteWorkloadPolicy)] == []
+
+
+def test_group_of_another_region_keeps_no_policy_of_the_same_name() -> None:
+    reference = GroupReference(Scope(ScopeKind.ZONE, "us-east1-b"), "elsewhere")
+    namesake = replace(OLD_GROUP, reference=reference, workload_policy=POLICY.name)
+    actions = reaped(snapshot(policies=(POLICY,), groups=(replace(namesake, target_size=1),)))
+    assert actions == [DeleteWorkloadPolicy(POLICY.scope, POLICY.name)]

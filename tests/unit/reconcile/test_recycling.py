@@ -10,11 +10,20 @@ import pytest
 from slurm_hooks.compute.model import Instance
 from slurm_hooks.reconcile.actions import Expectation, UpdateNode
 from slurm_hooks.reconcile.end_of_life import ends_of_life
-from slurm_hooks.reconcile.memory import Outcome, remember
+from slurm_hooks.reconcile.memory import remember
+from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.pool_record import PoolRecord, record_text
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.slurm.client import NodeUpdate
-from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag, Reservation
+from slurm_hooks.slurm.model import (
+    BaseState,
+    Job,
+    JobState,
+    Node,
+    NodeFlag,
+    Partition,
+    Reservation,
+)
 from tests.unit.reconcile.builders import NOW, World, node, off, starting, stopping, vm
 
 DAY = timedelta(days=1)
@@ -50,6 +59,9 @@ def waiting(
         priority=priority,
         time_limit_seconds=None if limit is None else int(limit.total_seconds()),
     )
+
+
+LONG_AGO = NOW - timedelta(hours=1)
 
 
 def renewed(world: World) -> list[str]:
@@ -160,6 +172,41 @@ def test_job_that_no_vm_can_outlive_gets_a_fresh_node_but_no_endless_renewal(
     assert renewed(replace(STALE, vms=fresh, jobs=[waiting(limit=limit)])) == []
 
 
+def test_none_is_renewed_for_a_job_that_names_a_node_which_it_cannot_have() -> None:
+    drained = up(N2, NodeFlag.DRAIN)
+    job = replace(waiting(reason="ReqNodeNotAvail"), required_nodes=(N2,))
+    assert renewed(replace(STALE, nodes=[*STALE.nodes, drained], jobs=[job])) == []
+    both = replace(job, node_count=2, required_nodes=(N0, N2))
+    assert renewed(replace(STALE, nodes=[*STALE.nodes, drained], jobs=[both])) == []
+
+
+def test_the_node_that_a_job_names_is_renewed_and_no_other() -> None:
+    job = replace(waiting(), required_nodes=(N0,))
+    assert renewed(replace(STALE, jobs=[job])) == [N0]
+
+
+def test_a_job_of_more_nodes_than_it_names_gets_others_too() -> None:
+    job = replace(waiting(node_count=2), required_nodes=(N0,))
+    assert sorted(renewed(replace(STALE, jobs=[job]))) == [N0, N1]
+
+
+def test_none_is_renewed_where_the_node_that_the_job_names_has_life_enough() -> None:
+    world = replace(STALE, vms=[living(N0, 3 * DAY), living(N1, DAY / 2)])
+    assert renewed(replace(world, jobs=[replace(waiting(), required_nodes=(N0,))])) == []
+
+
+def test_no_node_that_a_job_excludes_is_renewed_for_it() -> None:
+    assert renewed(replace(STALE, jobs=[replace(waiting(), excluded_nodes=(N1,))])) == [N0]
+    assert renewed(replace(STALE, jobs=[replace(waiting(), excluded_nodes=(N0, N1))])) == []
+
+
+@pytest.mark.parametrize("state", ["DOWN", "DRAIN", "INACTIVE"])
+def test_none_is_renewed_for_jobs_of_a_closed_partition(state: str) -> None:
+    closed = [Partition("a3u", state, (N0, N1))]
+    assert renewed(replace(STALE, partitions=closed)) == []
+    assert renewed(replace(STALE, partitions=[Partition("a3u", "UP", (N0, N1))])) == [N1]
+
+
 def renewed_over_passes(world: World, *jobs: Job) -> list[str]:
     """What is renewed over passes, each of which finds all nodes idle and old again."""
     memory, names = Memory(), []
@@ -179,7 +226,7 @@ def test_job_that_no_renewal_helps_costs_as_many_nodes_as_it_needs_and_no_more()
 
 def test_renewal_that_was_refused_does_not_count() -> None:
     plan = STALE.plan()
-    refused = remember(Memory(), plan, [Outcome(a, note="no") for a in plan.actions], NOW)
+    refused = remember(Memory(), plan, [Outcome(a, note="no") for a in plan.actions], LONG_AGO)
     assert renewed(replace(STALE, memory=refused)) == [N1]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 
 from slurm_hooks.programs import spool
-from slurm_hooks.reconcile.resume_calls import CallsDirectory
+from slurm_hooks.reconcile.resume_calls import UNFINISHED_KEPT_SECONDS, CallsDirectory
 from slurm_hooks.slurm.hostlist import expand
 from tests.unit.reconcile.builders import N0
 from tests.unit.reconcile.scenario import Scenario
@@ -57,3 +59,46 @@ def test_call_that_cannot_be_removed_is_read_and_reported_once_and_goes_later(
     file.touch()
     calls.remove_spent()
     assert not file.exists()
+
+
+def unfinished_call(spool_directory: Path, age_seconds: int) -> Path:
+    """What a program leaves that is killed while it writes a call."""
+    finished = spool.write_call(str(spool_directory), "resume", N0, None)
+    directory = Path(spool.requests_directory(str(spool_directory)))
+    unfinished = (directory / finished).rename(directory / f".{finished}")
+    written = time.time() - age_seconds
+    os.utime(unfinished, (written, written))
+    return unfinished
+
+
+def test_call_that_nobody_will_finish_is_removed_and_one_being_written_is_not(
+    tmp_path: Path,
+) -> None:
+    old = unfinished_call(tmp_path, UNFINISHED_KEPT_SECONDS + 60)
+    young = unfinished_call(tmp_path, UNFINISHED_KEPT_SECONDS - 60)
+    calls = CallsDirectory(tmp_path, expand)
+
+    assert calls.read() == ()
+    assert old.exists(), "reading changes nothing"
+    calls.remove_spent()
+    assert not old.exists()
+    assert young.exists()
+
+
+def test_program_whose_unfinished_call_was_removed_leaves_no_call_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = CallsDirectory(tmp_path, expand)
+    rename = os.rename
+
+    def rename_after_an_hour(unfinished: str, place: str) -> None:
+        long_ago = time.time() - UNFINISHED_KEPT_SECONDS - 1
+        os.utime(unfinished, (long_ago, long_ago))
+        calls.read()
+        calls.remove_spent()
+        rename(unfinished, place)
+
+    monkeypatch.setattr("os.rename", rename_after_an_hour)
+    with pytest.raises(FileNotFoundError):
+        spool.write_call(str(tmp_path), "resume", N0, None)
+    assert os.listdir(spool.requests_directory(str(tmp_path))) == []  # noqa: PTH208

@@ -13,8 +13,9 @@ from slurm_hooks.compute.model import RequestReference
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.reconcile.act import Actor
 from slurm_hooks.reconcile.actions import DeleteRequest, DeleteTemplate, Plan, TellJob
-from slurm_hooks.reconcile.memory import Outcome, remember
+from slurm_hooks.reconcile.memory import remember
 from slurm_hooks.reconcile.observe import poll_operations
+from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.passes import Passes
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory

@@ -126,6 +126,26 @@ def test_job_whose_nodes_cannot_be_read_is_unreadable_not_without_nodes() -> Non
     assert len(parsed.unreadable) == 1
 
 
+def test_nodes_that_a_job_names_and_excludes() -> None:
+    text = answer("jobs", job(required_nodes="c-[0-1]", excluded_nodes="c-3"))
+    parsed = jobs_from_json(text).records[1]
+    assert (parsed.required_nodes, parsed.excluded_nodes) == (("c-0", "c-1"), ("c-3",))
+
+
+def test_odd_text_of_a_user_makes_no_job_unreadable() -> None:
+    parsed = jobs_from_json(answer("jobs", job(required_nodes="c-[0-", excluded_nodes=None)))
+    assert parsed.records[1].required_nodes == ("c-[0-",)
+    assert parsed.records[1].excluded_nodes == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "resumes"), [(["RESUME"], True), (["UNDRAIN"], True), (["INVALID"], False)]
+)
+def test_whether_a_node_serves_after_its_reboot(words: list[str], resumes: bool) -> None:
+    text = answer("nodes", {"name": "c-0", "state": ["IDLE"], "next_state_after_reboot": words})
+    assert nodes_from_json(text).records["c-0"].resumes_after_reboot is resumes
+
+
 def test_no_reservations_is_an_empty_answer() -> None:
     assert reservations_from_json(answer("reservations")).records == {}
 

@@ -137,6 +137,25 @@ def test_unknown_word_does_not_make_a_record_unreadable() -> None:
     assert node.state.has(NodeFlag.CLOUD)
 
 
+def test_nodes_that_a_job_names_and_excludes() -> None:
+    text = (
+        "JobId=9 JobName=x UserId=u(7) Priority=1 JobState=PENDING Reason=None Requeue=0"
+        " Restarts=0 BatchFlag=0 Partition=a ReqNodeList={} ExcNodeList={} NodeList=(null)"
+    )
+    job = jobs_from_text(text.format("c-[0-1]", "c-3")).records[9]
+    assert (job.required_nodes, job.excluded_nodes) == (("c-0", "c-1"), ("c-3",))
+    job = jobs_from_text(text.format("(null)", "(null)")).records[9]
+    assert (job.required_nodes, job.excluded_nodes) == ((), ())
+    assert jobs_from_text(text.format("c-[0-", "(null)")).records[9].required_nodes == ("c-[0-",)
+
+
+def test_whether_a_node_serves_after_its_reboot() -> None:
+    rebooting = "NodeName=c-0 State=DOWN+CLOUD+REBOOT_ISSUED"
+    assert not nodes_from_text(rebooting).records["c-0"].resumes_after_reboot
+    with_next = f"{rebooting} NextState=RESUME"
+    assert nodes_from_text(with_next).records["c-0"].resumes_after_reboot
+
+
 def test_no_jobs_and_no_reservations_are_empty_answers() -> None:
     assert jobs_from_text("No jobs in the system\n").unreadable == ()
     assert reservations_from_text("No reservations in the system\n").records == {}

@@ -35,6 +35,7 @@ from slurm_hooks.sandbox.emulator.http.instance_routes import (
 )
 from slurm_hooks.sandbox.emulator.http.project_routes import (
     AGGREGATED_OPERATIONS,
+    AGGREGATED_POLICIES,
     AGGREGATED_TEMPLATES,
     OPERATION_ROUTES,
     OPERATION_WAIT,
@@ -94,6 +95,7 @@ def _api_routes(service: Service) -> list[Route]:
         AGGREGATED_GROUPS,
         AGGREGATED_INSTANCES,
         AGGREGATED_OPERATIONS,
+        AGGREGATED_POLICIES,
         AGGREGATED_TEMPLATES,
     )
     for route in aggregated:

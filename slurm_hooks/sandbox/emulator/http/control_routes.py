@@ -10,10 +10,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from slurm_hooks.sandbox.emulator import faults, instances, request_states, settings, waiting
+from slurm_hooks.sandbox.emulator import (
+    faults,
+    instances,
+    operations,
+    request_states,
+    settings,
+    waiting,
+)
 from slurm_hooks.sandbox.emulator.http.service import Service
 from slurm_hooks.sandbox.emulator.identifiers import utc_timestamp
-from slurm_hooks.sandbox.emulator.problems import ErrorEntry
+from slurm_hooks.sandbox.emulator.problems import ErrorEntry, failure
 from slurm_hooks.sandbox.emulator.records import (
     Instance,
     InstanceStatus,
@@ -44,6 +51,7 @@ def control_routes(service: Service) -> list[Route]:
         ("GET", "faults", _faults),
         ("POST", "faults", _add_fault),
         ("DELETE", "faults", _clear_faults),
+        ("POST", "stuckOperations/release", _release_stuck),
         ("POST", "resizeRequests/{name}/fail", _fail_request),
         ("POST", "resizeRequests/{name}/grant", _grant_request),
         ("POST", "instances/{name}/{event}", _instance_event),
@@ -153,6 +161,12 @@ def _clear_faults(service: Service, names: dict[str, str], body: Json) -> Json:
     return {}
 
 
+def _release_stuck(service: Service, names: dict[str, str], body: Json) -> Json:
+    code = str(body.get("code", ""))
+    reason = failure(code, str(body.get("message", ""))) if code else None
+    return {"released": operations.release_stuck(service.world, reason)}
+
+
 def _find_request(world: World, name: str) -> ResizeRequest:
     for group in world.groups.values():
         if name in group.requests:
@@ -199,7 +213,9 @@ def _instance_event(service: Service, names: dict[str, str], body: Json) -> Json
             instances.preempt(world, instance)
         case "guestKill" if running:
             world.guests.kill(instance)
-        case "hostError" | "preempt" | "guestKill":
+        case "guestShutdown" if running:
+            instances.guest_shutdown(world, instance)
+        case "hostError" | "preempt" | "guestKill" | "guestShutdown":
             raise ValueError(f"the instance is {instance.status}, not RUNNING")
         case event:
             raise _NoSuchThing(f"there is no event {event!r}")

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from slurm_hooks.sandbox.emulator import bodies
 from slurm_hooks.sandbox.emulator.http import shapes
+from slurm_hooks.sandbox.emulator.http.cut_lists import cut_list
 from slurm_hooks.sandbox.emulator.http.service import Service
 from slurm_hooks.sandbox.emulator.operations import Call
 from slurm_hooks.sandbox.emulator.places import GLOBAL, Scope, ScopeKind
@@ -91,6 +92,7 @@ def endpoint(
                 await asyncio.sleep(service.world.latency.read_seconds)
             payload = await request.body()
             body = _perform(service, route, kind, request, payload)
+            body = cut_list(body, request.scope.get("list_fault"))
         except ApiError as error:
             return error_answer(error)
         return JSONResponse(body)
@@ -125,10 +127,12 @@ def _perform(
         return shapes.operation(world, replay.operation)
     body = _checked_body(route, payload)
     world.next_operation_failure = request.scope.get("operation_failure")
+    world.next_operation_is_stuck = request.scope.get("operation_is_stuck", False)
     try:
         return route.handler(world, ApiCall(scope, request.path_params, query, body, call))
     finally:
         world.next_operation_failure = None
+        world.next_operation_is_stuck = False
         service.touch()
 
 

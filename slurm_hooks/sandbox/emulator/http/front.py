@@ -57,6 +57,12 @@ class Front:
             case Fault(kind=FaultKind.OPERATION):
                 scope["operation_failure"] = failure(fault.code, fault.message)
                 await self._app(scope, receive, send)
+            case Fault(kind=FaultKind.STUCK):
+                scope["operation_is_stuck"] = True
+                await self._app(scope, receive, send)
+            case Fault(kind=FaultKind.PARTIAL | FaultKind.TRUNCATED):
+                scope["list_fault"] = fault.kind
+                await self._app(scope, receive, send)
             case _:
                 await self._app(scope, receive, send)
 

@@ -149,6 +149,16 @@ def _policy_list(world: World, call: ApiCall) -> Json:
     return plain_list(world, call.query, frame, items, lambda one: _policy(world, one))
 
 
+def _policy_aggregated(world: World, call: ApiCall) -> Json:
+    frame = Frame("compute#resourcePolicyAggregatedList", f"aggregated/{_POLICIES}")
+    items = [
+        Listable(Scoped(policy.scope, policy), policy.name, policy.created_utc.timestamp())
+        for policy in world.policies.values()
+    ]
+    scopes = [scope for scope in world.places.scopes if scope.region == scope.name]
+    return aggregated_list(world, call, frame, scopes, items, lambda one: _policy(world, one))
+
+
 def _policy_get(world: World, call: ApiCall) -> Json:
     return _policy(world, resource_policies.find(world, call.scope, call.names["policy"]))
 
@@ -192,6 +202,9 @@ OPERATION_WAIT = ApiRoute(
 
 AGGREGATED_TEMPLATES = ApiRoute(
     "GET", _TEMPLATES, _template_aggregated, "", AGGREGATED_PARAMETERS, "lists"
+)
+AGGREGATED_POLICIES = ApiRoute(
+    "GET", _POLICIES, _policy_aggregated, "", AGGREGATED_PARAMETERS, "lists"
 )
 AGGREGATED_OPERATIONS = ApiRoute(
     "GET", _OPERATIONS, _operation_aggregated, "", AGGREGATED_PARAMETERS, "lists"

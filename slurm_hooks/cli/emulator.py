@@ -36,6 +36,10 @@ def emulator(
     serial_directory: Annotated[
         Path | None, typer.Option(help="Where to keep what VMs write to their serial ports.")
     ] = None,
+    node_roots: Annotated[
+        Path | None,
+        typer.Option(help="Where guests keep their pretended nodes, for faults of GPUs."),
+    ] = None,
     fast: Annotated[
         bool, typer.Option("--fast", help="Everything takes a fraction of a second.")
     ] = False,
@@ -66,6 +70,7 @@ def emulator(
             boot_command=options.split_command("--boot-command", boot_command),
             stop_command=options.split_command("--stop-command", stop_command),
             serial_directory=serial_directory,
+            node_roots=node_roots,
         )
         server.run(chosen, _announce)
     except options.EmulatorError as error:

@@ -125,6 +125,40 @@ def shell(directory: Directory = None) -> None:
 
 
 @app.command()
+def gpu(
+    node: Annotated[str, typer.Argument(help="A node that is up, such as flexvm-a3u-0.")],
+    fault: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND",
+            help="lost, missing, no-device-file, row-remap-failure, ecc, nvlink, recovery-action,"
+            " xid, no-driver or hang.",
+        ),
+    ],
+    number: Annotated[int, typer.Option(help="The Xid or the recovery action, for these two.")] = 0,
+    gpu_minor: Annotated[
+        int, typer.Option("--gpu", min=0, help="Which GPU, by its minor number.")
+    ] = 0,
+    lasting: Annotated[
+        bool, typer.Option("--lasting", help="Let it outlive reboots of the VM.")
+    ] = False,
+    directory: Directory = None,
+) -> None:
+    """Break a GPU of a node, e.g. `gpu flexvm-a3u-0 --fault lost --gpu 3`, and watch `sinfo -R`."""
+    from slurm_hooks.sandbox.box.box import Box
+    from slurm_hooks.sandbox.box.layout import BoxError
+    from slurm_hooks.sandbox.emulator.control import EmulatorControlError
+
+    with _one_line_errors():
+        box = Box.open(directory)
+        try:
+            box.control.gpu_fault(node, fault, gpu=gpu_minor, number=number, lasting=lasting)
+        except EmulatorControlError as error:
+            raise BoxError(str(error)) from None
+    typer.echo(f"{node}: GPU {gpu_minor} is broken. Its next health check or job finds it.")
+
+
+@app.command()
 def down(
     directory: Directory = None,
     keep_logs: Annotated[bool, typer.Option(help="Leave the log files in place.")] = False,

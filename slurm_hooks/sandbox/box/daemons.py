@@ -104,5 +104,6 @@ def _emulator(state: BoxState) -> tuple[str, ...]:
         "--project", state.project,
         *(word for zone in state.zones for word in ("--zone", zone)),
         "--serial-directory", str(layout.serial_ports),
+        "--node-roots", str(layout.nodes),
         "--boot-command", shlex.join(guest_command(state)),
     )  # fmt: skip

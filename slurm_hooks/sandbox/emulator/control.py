@@ -202,6 +202,25 @@ class EmulatorControl:
         """Preempt a Spot VM."""
         self._instance(name, "preempt")
 
+    def gpu_fault(
+        self, name: str, kind: str, *, gpu: int = 0, number: int = 0, lasting: bool = False
+    ) -> None:
+        """Break a GPU of a VM whose guest is a pretended node, as a box's are.
+
+        `kind` is a value of sandbox.node.faults.GpuFaultKind, `gpu` a minor number, `number` the
+        Xid or recovery action of these kinds. A reboot cures what is not `lasting`.
+        """
+        body = {"kind": kind, "gpu": gpu, "number": number, "lasting": lasting}
+        self._call("POST", f"instances/{quote(name)}/gpuFault", body)
+
+    def set_gpu_state(self, name: str, values: Mapping[str, str | None]) -> None:
+        """Change what the pretended driver of a VM says, by the keys of its state file.
+
+        E.g. `{"gpu.0.field.230": "uint:2"}`; None removes a key. sandbox/gpu/state_file.h lists
+        them.
+        """
+        self._call("PUT", f"instances/{quote(name)}/gpuState", dict(values))
+
     def kill_guest(self, name: str) -> None:
         """Kill a VM's guest only; the VM stays RUNNING."""
         self._instance(name, "guestKill")

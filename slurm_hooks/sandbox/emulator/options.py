@@ -25,6 +25,7 @@ class EmulatorOptions:
     """How to start an emulator. `boot_command` and `stop_command` are argument vectors.
 
     `default_capacity` None is without limit; `capacities` are (zone, machine type, VMs).
+    `node_roots` is where guests keep a pretended node each, a directory by the VM's name.
     """
 
     project: str
@@ -38,6 +39,7 @@ class EmulatorOptions:
     boot_command: tuple[str, ...] = ()
     stop_command: tuple[str, ...] = ()
     serial_directory: Path | None = None
+    node_roots: Path | None = None
 
 
 def parse_listen(text: str) -> tuple[str, int]:

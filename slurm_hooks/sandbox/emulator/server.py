@@ -63,7 +63,7 @@ def create_service(options: EmulatorOptions) -> Service:
     )
     for zone, machine_type, vms in options.capacities:
         world.capacity.set_limit(zone, machine_type, vms)
-    service = Service(Engine(world), clock)
+    service = Service(Engine(world), clock, options.node_roots)
     if options.boot_command:
         settings = GuestSettings(
             options.boot_command, options.stop_command, options.serial_directory

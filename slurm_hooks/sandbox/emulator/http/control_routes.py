@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from slurm_hooks.sandbox.emulator import (
     faults,
+    gpu_faults,
     instances,
     operations,
     request_states,
@@ -54,6 +55,8 @@ def control_routes(service: Service) -> list[Route]:
         ("POST", "stuckOperations/release", _release_stuck),
         ("POST", "resizeRequests/{name}/fail", _fail_request),
         ("POST", "resizeRequests/{name}/grant", _grant_request),
+        ("POST", "instances/{name}/gpuFault", _break_gpu),
+        ("PUT", "instances/{name}/gpuState", _set_gpu_state),
         ("POST", "instances/{name}/{event}", _instance_event),
         ("PUT", "quotas", _set_quota),
         ("PUT", "unreachable", _set_unreachable),
@@ -220,6 +223,16 @@ def _instance_event(service: Service, names: dict[str, str], body: Json) -> Json
         case event:
             raise _NoSuchThing(f"there is no event {event!r}")
     return {"status": str(instance.status), "gone": instance.gone}
+
+
+def _break_gpu(service: Service, names: dict[str, str], body: Json) -> Json:
+    instance = _find_instance(service.world, names["name"])
+    return gpu_faults.break_gpu(service.node_roots, instance, body)
+
+
+def _set_gpu_state(service: Service, names: dict[str, str], body: Json) -> Json:
+    instance = _find_instance(service.world, names["name"])
+    return gpu_faults.set_gpu_state(service.node_roots, instance, body)
 
 
 def _set_quota(service: Service, names: dict[str, str], body: Json) -> Json:

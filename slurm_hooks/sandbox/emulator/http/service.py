@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from slurm_hooks.sandbox.emulator.clock import Clock
@@ -43,9 +44,10 @@ class RateLimiter:
 class Service:
     """One emulator: everything that runs in its event loop shares this, and nothing else."""
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(self, engine: Engine, clock: Clock, node_roots: Path | None = None) -> None:
         self.engine = engine
         self.clock = clock
+        self.node_roots = node_roots
         self.faults = FaultTable()
         self.rate_limiter = RateLimiter()
         self.calls: deque[dict[str, Any]] = deque(maxlen=_KEPT_CALLS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Mapping
 
 from slurm_hooks.health.consequences import drain, log, log_findings
@@ -15,6 +17,8 @@ from slurm_hooks.health.run import run_health
 from slurm_hooks.health.site_scripts import run_site_scripts
 from slurm_hooks.health.slurmctld import NotTold, SlurmController
 from slurm_hooks.health.slurmd import job_of
+
+_OF_SLURM = (signal.SIGTERM, signal.SIGKILL)
 
 
 def after_job(host: Host, environment: Mapping[str, str]) -> int:
@@ -42,11 +46,20 @@ def after_job(host: Host, environment: Mapping[str, str]) -> int:
 def must_run_again(job: JobOnNode, report: Report, policy: HealthPolicy) -> bool:
     """Whether a job is queued again: it failed, and hardware that it had was at fault.
 
-    Slurm's requeue runs a job that ended well once more, too, so this is the gate.
+    Slurm's requeue runs a job that ended well once more, too, and one that its user cancelled, so
+    this is the gate.
     """
     at_fault = any(finding.of_job and finding.verdict.fails_job for finding in report.acting)
-    failed = job.exit_code is not None and job.exit_code != 0
-    return failed and at_fault and job.restart_count < policy.most_restarts
+    return at_fault and _failed(job) and job.restart_count < policy.most_restarts
+
+
+def _failed(job: JobOnNode) -> bool:
+    """Whether the job's script failed. Where SIGTERM or SIGKILL ended the script itself, Slurm
+    did so: for a user who cancelled, at the time limit, for a job that goes first."""
+    status = job.exit_code
+    if not status:
+        return False
+    return not os.WIFSIGNALED(status) or os.WTERMSIG(status) not in _OF_SLURM
 
 
 def _requeue(host: Host, policy: HealthPolicy, job: JobOnNode) -> None:

@@ -15,7 +15,6 @@ from slurm_hooks.health.host import Host
 from slurm_hooks.health.model import Context, JobOnNode
 from slurm_hooks.health.policy import ExpectedHardware, HealthPolicy
 
-
 _LAST_WORDS_SECONDS = 0.5
 
 

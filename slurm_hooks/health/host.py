@@ -10,8 +10,8 @@ import os
 from dataclasses import dataclass
 
 METADATA_URL = "http://169.254.169.254/computeMetadata/v1"
-"""By the address, which never changes: looking the name up has no deadline, and a node whose network
-is broken must say so in time."""
+"""By the address, which never changes: looking the name up has no deadline, and a node whose
+network is broken must say so in time."""
 
 
 @dataclass(frozen=True, slots=True)

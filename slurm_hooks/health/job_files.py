@@ -11,6 +11,9 @@ from datetime import UTC, datetime
 
 from slurm_hooks.health import files
 from slurm_hooks.health.host import Host
+from slurm_hooks.health.identity import boot_of
+
+_BOOT = "boot "
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,11 @@ class Baseline:
 
 def keep_baseline(host: Host, job_id: int, time: datetime, counters: dict[str, float]) -> None:
     """Write down how counters stand now that the job begins."""
-    lines = [f"time={time.timestamp()}", *(f"{key}={value}" for key, value in counters.items())]
+    lines = [
+        f"{_BOOT}{boot_of(host)}",
+        f"time={time.timestamp()}",
+        *(f"{key}={value}" for key, value in counters.items()),
+    ]
     files.write_text(_path(host, job_id), "\n".join(lines) + "\n")
 
 
@@ -31,6 +38,8 @@ def read_baseline(host: Host, job_id: int) -> Baseline:
     """What the Prolog wrote; empty where it wrote nothing readable."""
     values: dict[str, float] = {}
     for line in files.read_text(_path(host, job_id)).splitlines():
+        if line.startswith(_BOOT):
+            continue
         key, _, value = line.rpartition("=")
         try:
             values[key] = float(value)
@@ -47,12 +56,19 @@ def forget_job(host: Host, job_id: int) -> None:
 
 
 def jobs_on_node(host: Host) -> tuple[int, ...]:
-    """The jobs whose Prolog has run and whose Epilog has not."""
+    """The jobs whose Prolog has run in this boot and whose Epilog has not. No job outlives a
+    boot, but its file does."""
     try:
         names = os.listdir(_directory(host))
     except OSError:
         return ()
-    return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit()))
+    job_ids = sorted(int(name) for name in names if name.isascii() and name.isdigit())
+    first_line = f"{_BOOT}{boot_of(host)}"
+    return tuple(
+        job_id
+        for job_id in job_ids
+        if files.read_text(_path(host, job_id)).partition("\n")[0] == first_line
+    )
 
 
 def _directory(host: Host) -> str:

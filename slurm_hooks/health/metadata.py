@@ -44,9 +44,7 @@ def _exchange(url: str, key: str, deadline: float) -> bytes:
 
     place, _, path = url.removeprefix("http://").partition("/")
     name, _, port = place.partition(":")
-    request = (
-        f"GET /{path}/{key} HTTP/1.0\r\nHost: {_HOST_NAME}\r\nMetadata-Flavor: Google\r\n\r\n"
-    )
+    request = f"GET /{path}/{key} HTTP/1.0\r\nHost: {_HOST_NAME}\r\nMetadata-Flavor: Google\r\n\r\n"
     answer = b""
     with socket.socket() as connection:
         connection.settimeout(_left(deadline))

@@ -51,7 +51,7 @@ class PersistenceCheck:
     """Whether the driver stays loaded when no program uses the GPUs."""
 
     name = "persistence"
-    contexts = frozenset({Context.PROLOG})
+    contexts = frozenset({Context.PROLOG, Context.BACKGROUND})
     summary = "persistence mode is on"
     explanation = (
         "Without persistence mode the driver unloads a GPU between programs, which costs seconds at"
@@ -63,8 +63,10 @@ class PersistenceCheck:
 
         def look(gpu: Gpu) -> Iterator[Finding]:
             if evidence.driver.is_persistence_on(gpu) is False:
-                evidence.driver.set_persistence_on(gpu)
-                yield Finding(self.name, Verdict.WARN, "was off, switched on", gpu=gpu.minor)
+                if evidence.may_act:
+                    evidence.driver.set_persistence_on(gpu)
+                detail = "was off, switched on" if evidence.may_act else "is off"
+                yield Finding(self.name, Verdict.WARN, detail, gpu=gpu.minor)
 
         yield from each_gpu(self.name, evidence, look)
 

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from slurm_hooks.health import files
-from slurm_hooks.health.children import PATH, run_program
 from slurm_hooks.health.evidence import Evidence
 from slurm_hooks.health.host import Host
-from slurm_hooks.health.job_files import jobs_on_node
 from slurm_hooks.health.model import Context, Finding, Verdict
 
 _DIAGNOSTIC_SECONDS = 35.0
+_LEAST_SECONDS = 5.0
 _RESTART_SECONDS = 5.0
 _LAST_RUN = "dcgm-last-run"
 _ROOTS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 """The key of the whole answer, in DCGM 4 and in DCGM 3."""
+_SHOWN_CHARACTERS = 80
+
+
+class _Result(NamedTuple):
+    """What one test says. `gpu_index` is DCGM's and NVML's number; None for no single GPU."""
+
+    test: str
+    gpu_index: int | None
+    status: str
 
 
 class DcgmCheck:
@@ -27,10 +35,10 @@ class DcgmCheck:
     contexts = frozenset({Context.BACKGROUND})
     summary = "DCGM's quick diagnostic passes on every GPU (where dcgmi is installed)"
     explanation = (
-        "Runs `dcgmi diag -r 1 -j` while no job is on the node, at most every dcgm_every_minutes. A"
-        " failure on any GPU means RESET. A diagnostic that does not end may leave nv-hostengine"
-        " hanging: its service is restarted, and that is a WARN, as is an answer that nobody can"
-        " read. Without dcgmi, or with jobs on the node, nothing is done."
+        "Runs `dcgmi diag -r 1 -j` while no job and no process is on the GPUs, at most every"
+        " dcgm_every_minutes. A failure on any GPU means RESET. A diagnostic that does not end may"
+        " leave nv-hostengine hanging: its service is restarted, and that is a WARN. An answer that"
+        " nobody can read is UNKNOWN. Without dcgmi, or on a busy node, nothing is done."
     )
 
     def run(self, evidence: Evidence) -> Iterator[Finding]:
@@ -38,56 +46,99 @@ class DcgmCheck:
         program = evidence.host.path("usr", "bin", "dcgmi")
         if not evidence.expects_gpus or not os.access(program, os.X_OK):
             return
-        if jobs_on_node(evidence.host) or not _is_due(evidence):
+        if _is_busy(evidence) or (evidence.may_act and not _is_due(evidence)):
             return
+        seconds = evidence.seconds_left(_DIAGNOSTIC_SECONDS + _RESTART_SECONDS) - _RESTART_SECONDS
+        if seconds < _LEAST_SECONDS:
+            return
+        from slurm_hooks.health.children import PATH, run_program
+
+        if evidence.may_act:
+            _keep_time(evidence)
         arguments = (program, "diag", "-r", "1", "-j")
-        ended = run_program(arguments, _DIAGNOSTIC_SECONDS, {"PATH": PATH, "LANG": "C.UTF-8"})
-        if ended.status is None:
+        ended = run_program(arguments, seconds, {"PATH": PATH, "LANG": "C.UTF-8"})
+        if ended.status is not None:
+            yield from self._judge(ended.output, ended.status, evidence)
+        elif evidence.may_act:
             _restart_service(evidence.host)
             yield Finding(self.name, Verdict.WARN, "the diagnostic hung, DCGM was restarted")
-            return
-        yield from self._judge(ended.output, ended.status)
+        else:
+            yield Finding(self.name, Verdict.WARN, "the diagnostic hung")
 
-    def _judge(self, output: str, status: int) -> Iterator[Finding]:
-        import json  # only where DCGM has answered
-
+    def _judge(self, output: str, status: int, evidence: Evidence) -> Iterator[Finding]:
         try:
-            answer = json.loads(output[output.find("{") :])
-        except ValueError:
-            detail = f"no JSON from dcgmi (exit {status}): {output[:80]}"
+            results = list(_results(output))
+        except (ValueError, RecursionError):
+            detail = f"no JSON from dcgmi (exit {status}): {output[:_SHOWN_CHARACTERS]}"
             yield Finding(self.name, Verdict.UNKNOWN, detail)
             return
-        results = list(_results(answer))
+        failures = [result for result in results if result.status.upper() == "FAIL"]
+        minors = {gpu.index: gpu.minor for gpu in evidence.gpus()} if failures else {}
+        for test, index, _ in failures:
+            minor = minors.get(index) if index is not None else None
+            yield Finding(self.name, Verdict.RESET, f"DCGM test {test} failed", gpu=minor)
         if not results:
-            yield Finding(self.name, Verdict.UNKNOWN, "dcgmi told no results")
-        for test, gpu, state in results:
-            if state.upper() == "FAIL":
-                yield Finding(self.name, Verdict.RESET, f"DCGM test {test} failed", gpu=gpu)
+            yield Finding(self.name, Verdict.UNKNOWN, f"dcgmi told no results (exit {status})")
+        elif status != 0 and not failures:
+            detail = f"dcgmi ended with {status} and told no failure"
+            yield Finding(self.name, Verdict.UNKNOWN, detail)
+
+
+def _is_busy(evidence: Evidence) -> bool:
+    """Whether a job is on the node, or anything on a GPU: not every job has a Prolog."""
+    from slurm_hooks.health.job_files import jobs_on_node
+
+    if jobs_on_node(evidence.host):
+        return True
+    return any(evidence.driver.process_ids(gpu) for gpu in evidence.gpus())
 
 
 def _is_due(evidence: Evidence) -> bool:
-    path = f"{evidence.host.state_directory}/{_LAST_RUN}"
-    now = evidence.now.timestamp()
     try:
-        last = float(files.read_text(path))
+        last = float(files.read_text(_last_run(evidence)))
     except ValueError:
-        last = 0.0
-    if 0 <= now - last < evidence.policy.thresholds.dcgm_every_minutes * 60:
-        return False
-    files.write_text(path, f"{now}\n")
-    return True
+        return True
+    seconds = evidence.policy.thresholds.dcgm_every_minutes * 60
+    return not 0 <= evidence.now.timestamp() - last < seconds
 
 
-def _results(answer: Any) -> Iterator[tuple[str, int | None, str]]:
-    """Test, GPU and status of every result; nothing for an answer of another shape."""
+def _keep_time(evidence: Evidence) -> None:
+    files.write_text(_last_run(evidence), f"{evidence.now.timestamp()}\n")
+
+
+def _last_run(evidence: Evidence) -> str:
+    return f"{evidence.host.state_directory}/{_LAST_RUN}"
+
+
+def _results(output: str) -> Iterator[_Result]:
+    """Every result, and what each test says in sum where DCGM says that; nothing for an answer of
+    another shape. Raises ValueError where there is no JSON."""
+    import json  # only where DCGM has answered
+
+    answer = json.loads(output[output.find("{") : output.rfind("}") + 1])
     known = [key for key in _ROOTS if isinstance(answer, dict) and key in answer]
-    root: Any = answer[known[0]] if known else {}
-    for category in _list(root, "test_categories"):
+    for category in _list(answer[known[0]] if known else {}, "test_categories"):
         for test in _list(category, "tests"):
-            for result in _list(test, "results"):
-                gpu = str(result.get("gpu_id", result.get("entity_id", "")))
-                number = int(gpu) if gpu.isascii() and gpu.isdigit() else None
-                yield str(test.get("name", "")), number, str(result.get("status", ""))
+            yield from _results_of_test(test)
+
+
+def _results_of_test(test: dict[str, Any]) -> Iterator[_Result]:
+    name = str(test.get("name", ""))
+    results = _list(test, "results")
+    for result in results:
+        yield _Result(name, _index(result), str(result.get("status", "")))
+    summary = test.get("test_summary")
+    has_failure = any(str(result.get("status", "")).upper() == "FAIL" for result in results)
+    if isinstance(summary, dict) and not has_failure:
+        yield _Result(name, None, str(summary.get("status", "")))
+
+
+def _index(result: dict[str, Any]) -> int | None:
+    """The GPU's number. DCGM 4 numbers other things, too, and says which kind they are."""
+    if str(result.get("entity_group", "GPU")).upper() != "GPU":
+        return None
+    number = str(result.get("gpu_id", result.get("entity_id", "")))
+    return int(number) if number.isascii() and number.isdigit() else None
 
 
 def _list(value: Any, key: str) -> list[dict[str, Any]]:
@@ -96,10 +147,11 @@ def _list(value: Any, key: str) -> list[dict[str, Any]]:
 
 
 def _restart_service(host: Host) -> None:
+    from slurm_hooks.health.children import PATH, run_program
+
     systemctl = host.path("usr", "bin", "systemctl")
+    arguments = (systemctl, "try-restart", "nvidia-dcgm.service")
     try:
-        run_program(
-            (systemctl, "try-restart", "nvidia-dcgm.service"), _RESTART_SECONDS, {"PATH": PATH}
-        )
+        run_program(arguments, _RESTART_SECONDS, {"PATH": PATH})
     except OSError:
         return

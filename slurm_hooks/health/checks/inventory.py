@@ -25,7 +25,7 @@ class InventoryCheck:
         "Compares what the machine type has (or the policy says, under machine_types) with the"
         " NVIDIA devices of /sys/bus/pci/devices, the files /dev/nvidiaN and the driver's count."
         " Any difference means REBOOT; the controller replaces the VM if it comes again. A machine"
-        " type that nobody could tell, on a node without GPUs on its bus, is UNKNOWN."
+        " type that nobody could tell is UNKNOWN: then the three are only compared with each other."
     )
 
     def run(self, evidence: Evidence) -> Iterator[Finding]:
@@ -33,9 +33,9 @@ class InventoryCheck:
         on_bus = len(pci_gpus(evidence.host))
         wanted = evidence.expected.gpus
         if wanted is None:
+            detail = "the machine type is not known, so nobody can say which GPUs must be here"
+            yield Finding(self.name, Verdict.UNKNOWN, detail)
             if on_bus == 0 and not evidence.expects_gpus:
-                detail = "the machine type is not known, so nobody can say which GPUs must be here"
-                yield Finding(self.name, Verdict.UNKNOWN, detail)
                 return
             wanted = on_bus
         if wanted == 0 and not evidence.expects_gpus:

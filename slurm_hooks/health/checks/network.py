@@ -6,18 +6,17 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from slurm_hooks.health import files
-from slurm_hooks.health.children import PATH, run_program
 from slurm_hooks.health.evidence import Evidence
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.model import Context, Finding, Verdict
 
-_DRIVERS = frozenset({"gve", "virtio_net"})
+_DRIVERS = frozenset({"gve", "idpf", "virtio_net"})
 """Of the interfaces that Compute Engine gives to a VM for its own traffic."""
 
-_RESET_SECONDS = 1.0
+_COMMAND_SECONDS = 1.0
 _HEALING_SECONDS = 2.0
 _LOOK_AGAIN_SECONDS = 0.1
 
@@ -29,10 +28,11 @@ class NetworkCheck:
     contexts = frozenset(Context)
     summary = "the primary network interfaces have an IPv4 address"
     explanation = (
-        "Takes the interfaces with a gve or virtio driver in the order of their names: the first"
-        " one, or as many as network_interfaces of the machine type says, must have an IPv4"
-        " address, which shows as a route in /proc/net/route. One that has none is reset once; if that"
-        " heals it, it is a WARN, else REBOOT."
+        "Takes the interfaces with a gve, idpf or virtio driver in the order of their numbers: the"
+        " first one, or as many as network_interfaces of the machine type says, must have an IPv4"
+        " address. That shows as a route in /proc/net/route, else `ip` is asked. One that has none"
+        " is reset once; if that heals it, it is a WARN, else REBOOT. Fewer interfaces than"
+        " network_interfaces mean REBOOT, too."
     )
 
     def run(self, evidence: Evidence) -> Iterator[Finding]:
@@ -46,9 +46,11 @@ class NetworkCheck:
             detail = f"{len(interfaces)} of {wanted} network interfaces"
             yield Finding(self.name, Verdict.REBOOT, detail)
         for interface in interfaces[:wanted]:
-            if _has_address(host, interface):
+            if _has_route(host, interface) or _has_address(host, interface):
                 continue
-            if _heals(host, interface):
+            if not evidence.may_act:
+                yield Finding(self.name, Verdict.REBOOT, f"{interface} has no IPv4 address")
+            elif _heals(evidence, interface):
                 detail = f"{interface} had no IPv4 address until it was reset"
                 yield Finding(self.name, Verdict.WARN, detail)
             else:
@@ -63,7 +65,7 @@ def _interfaces(host: Host) -> list[str]:
     except OSError:
         return []
     own = [name for name in names if _driver(os.path.join(directory, name)) in _DRIVERS]
-    return sorted(own, key=lambda name: [int(n) for n in re.findall(r"[0-9]+", name)])
+    return sorted(own, key=lambda name: ([int(n) for n in re.findall(r"[0-9]+", name)], name))
 
 
 def _driver(interface: str) -> str:
@@ -73,36 +75,52 @@ def _driver(interface: str) -> str:
         return ""
 
 
-def _has_address(host: Host, interface: str) -> bool:
+def _has_route(host: Host, interface: str) -> bool:
+    """An interface with an address has a route, but the kernel shows those of one table alone."""
     lines = files.read_text(host.path("proc", "net", "route")).splitlines()[1:]
     return any(line.split("\t", 1)[0].strip() == interface for line in lines)
 
 
-def _heals(host: Host, interface: str) -> bool:
+def _has_address(host: Host, interface: str) -> bool:
+    arguments = (_ip(host), "-4", "-oneline", "address", "show", "dev", interface)
+    return " inet " in f" {_output(arguments)} "
+
+
+def _output(arguments: tuple[str, ...]) -> str:
+    from slurm_hooks.health.children import PATH, run_program
+
+    try:
+        return run_program(arguments, _COMMAND_SECONDS, {"PATH": PATH}).output
+    except OSError:
+        return ""
+
+
+def _heals(evidence: Evidence, interface: str) -> bool:
     """Whether the interface has an address after one reset."""
+    host = evidence.host
     for arguments in _reset_commands(host, interface):
-        try:
-            run_program(arguments, _RESET_SECONDS, {"PATH": PATH})
-        except OSError:
-            return False
-    until = time.monotonic() + _HEALING_SECONDS
+        _output(arguments)
+    until = time.monotonic() + evidence.seconds_left(_HEALING_SECONDS)
     while time.monotonic() < until:
-        if _has_address(host, interface):
+        if _has_route(host, interface):
             return True
         time.sleep(_LOOK_AGAIN_SECONDS)
-    return False
+    return _has_route(host, interface)
 
 
 def _reset_commands(host: Host, interface: str) -> list[tuple[str, ...]]:
     networkctl = host.path("usr", "bin", "networkctl")
     if os.access(networkctl, os.X_OK):
         return [(networkctl, "reconfigure", interface)]
-    ip = host.path("usr", "sbin", "ip")
-    return [(ip, "link", "set", "dev", interface, word) for word in ("down", "up")]
+    return [(_ip(host), "link", "set", "dev", interface, word) for word in ("down", "up")]
 
 
-@dataclass(frozen=True, slots=True)
-class _Port:
+def _ip(host: Host) -> str:
+    places = (host.path("usr", "sbin", "ip"), host.path("usr", "bin", "ip"))
+    return next((place for place in places if os.access(place, os.X_OK)), places[0])
+
+
+class _Port(NamedTuple):
     name: str
     is_active: bool
     state: str

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from slurm_hooks.health import files
 from slurm_hooks.health.checks.gpus import each_gpu
-from slurm_hooks.health.driver.model import Gpu
+from slurm_hooks.health.driver.model import DriverError, Gpu
 from slurm_hooks.health.evidence import Evidence
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.model import Context, Finding, JobOnNode, Verdict
@@ -37,10 +37,10 @@ class GhostProcessesCheck:
         job = evidence.job
         if job is None or not job.gpus:
             return
-        if not _wait_for_end(evidence, job):
+        if not _wait_for_end(evidence, job) and evidence.may_act:
             for process_id in _ghosts(evidence, job):
-                _kill(process_id)
-            time.sleep(_PAUSE_SECONDS)
+                _kill(evidence.host, process_id, job)
+            _wait_for_end(evidence, job)
 
         def look(gpu: Gpu) -> Iterator[Finding]:
             if not evidence.is_of_job(gpu):
@@ -51,7 +51,7 @@ class GhostProcessesCheck:
                 detail = f"process {own[0]} of the job cannot be ended"
                 yield Finding(self.name, Verdict.RESET, detail, gpu=gpu.minor)
             elif live:
-                detail = f"process {live[0]} on the GPU is of no job that ended"
+                detail = f"process {live[0]} on the GPU is not of the job that ended"
                 yield Finding(self.name, Verdict.WARN, detail, gpu=gpu.minor)
             elif _holds_memory(evidence, gpu):
                 detail = "memory is still held, by no process"
@@ -61,10 +61,10 @@ class GhostProcessesCheck:
 
 
 def _wait_for_end(evidence: Evidence, job: JobOnNode) -> bool:
-    """Look a few times; whether the job has left its GPUs by itself."""
+    """Look a few times; whether the job has left its GPUs."""
     for number in range(_LOOKS):
         if number:
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(evidence.seconds_left(_PAUSE_SECONDS))
         if not _ghosts(evidence, job) and not _is_memory_held(evidence):
             return True
     return False
@@ -74,8 +74,7 @@ def _ghosts(evidence: Evidence, job: JobOnNode) -> set[int]:
     """Live processes of the job on its GPUs."""
     return {
         process_id
-        for gpu in evidence.gpus()
-        if evidence.is_of_job(gpu)
+        for gpu in _gpus_that_answer(evidence)
         for process_id in _live_processes(evidence, gpu)
         if _is_of_job(evidence.host, process_id, job)
     }
@@ -83,11 +82,22 @@ def _ghosts(evidence: Evidence, job: JobOnNode) -> set[int]:
 
 def _is_memory_held(evidence: Evidence) -> bool:
     return any(
-        evidence.is_of_job(gpu)
-        and not _live_processes(evidence, gpu)
-        and _holds_memory(evidence, gpu)
-        for gpu in evidence.gpus()
+        not _live_processes(evidence, gpu) and _holds_memory(evidence, gpu)
+        for gpu in _gpus_that_answer(evidence)
     )
+
+
+def _gpus_that_answer(evidence: Evidence) -> Iterator[Gpu]:
+    """Of the job's: one that fails must not save the ghosts on the others."""
+    for gpu in evidence.gpus():
+        if not evidence.is_of_job(gpu):
+            continue
+        try:
+            evidence.driver.process_ids(gpu)
+            evidence.driver.memory(gpu)
+        except DriverError:
+            continue
+        yield gpu
 
 
 def _live_processes(evidence: Evidence, gpu: Gpu) -> list[int]:
@@ -113,7 +123,8 @@ def _is_of_job(host: Host, process_id: int, job: JobOnNode) -> bool:
     if any(part.startswith("job_") for line in cgroups for part in line.split("/")):
         return False
     environment = files.read_text(os.path.join(place, "environ")).split("\0")
-    return f"SLURM_JOB_ID={job.job_id}" in environment and _owner(place) == job.user_id
+    is_users = job.user_id is not None and _owner(place) == job.user_id
+    return is_users and f"SLURM_JOB_ID={job.job_id}" in environment
 
 
 def _owner(place: str) -> int | None:
@@ -124,11 +135,20 @@ def _owner(place: str) -> int | None:
     return None
 
 
-def _kill(process_id: int) -> None:
+def _kill(host: Host, process_id: int, job: JobOnNode) -> None:
+    """End one process of the job. Its number may be another's by now, so it is held by a
+    descriptor first and looked at again then."""
     try:
-        os.kill(process_id, signal.SIGKILL)
+        descriptor = os.pidfd_open(process_id)
     except OSError:
         return
+    try:
+        if _is_of_job(host, process_id, job):
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    except OSError:
+        return
+    finally:
+        os.close(descriptor)
 
 
 def _holds_memory(evidence: Evidence, gpu: Gpu) -> bool:

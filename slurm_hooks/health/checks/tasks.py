@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from slurm_hooks.health import files
 from slurm_hooks.health.evidence import Evidence
@@ -13,18 +13,29 @@ from slurm_hooks.health.host import Host
 from slurm_hooks.health.model import Context, Finding, Verdict
 
 _SIGKILL_BIT = 1 << 8
-_SECOND_LOOK_SECONDS = 1.0
+_SECOND_LOOK_SECONDS = 5.0
 _DRIVER_TOOLS = frozenset({"nvidia-smi", "nv-hostengine", "nvidia-persiste"})
+"""By the names that the kernel keeps, of 15 characters at most."""
 _ZOMBIE_SHARE = 0.5
 _MOST_NAMED = 3
+_START_FIELD = 19
+"""Of /proc/PID/stat, counted after the name."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    process_id: int
+class _Task(NamedTuple):
+    """`place` is its directory below /proc."""
+
+    place: str
     name: str
     state: str
     start: str
+
+
+class _Sleep(NamedTuple):
+    """One sleep of one task: a task that ran in between has switched."""
+
+    task: _Task
+    switches: int
 
 
 class StuckTasksCheck:
@@ -34,27 +45,31 @@ class StuckTasksCheck:
     contexts = frozenset({Context.EPILOG, Context.BACKGROUND})
     summary = "no task hangs in the kernel beyond SIGKILL"
     explanation = (
-        "Looks twice, a second apart, for tasks in uninterruptible sleep (D) that have SIGKILL"
-        " pending, or that are the driver's own tools. They hold what they hold until a REBOOT."
-        " Zombies beyond half of pid_max are a WARN."
+        "Looks for tasks in uninterruptible sleep (D) that have SIGKILL pending, or that are the"
+        " driver's own tools, also for threads whose process is dead. Those that are in the very"
+        " same sleep five seconds later hold what they hold until a REBOOT. Zombies beyond half of"
+        " pid_max are a WARN."
     )
 
     def run(self, evidence: Evidence) -> Iterator[Finding]:
         """Look for them."""
         tasks = list(_tasks(evidence.host))
-        stuck = {task for task in tasks if _is_stuck(evidence.host, task)}
-        if stuck:
-            time.sleep(_SECOND_LOOK_SECONDS)
-            again = {task for task in _tasks(evidence.host) if task in stuck}
-            stuck = {task for task in again if _is_stuck(evidence.host, task)}
-        if stuck:
-            ordered = sorted(stuck, key=lambda task: task.process_id)[:_MOST_NAMED]
-            named = ", ".join(f"{task.name} ({task.process_id})" for task in ordered)
-            yield Finding(self.name, Verdict.REBOOT, f"{len(stuck)} tasks hang: {named}")
+        stuck = {sleep for task in tasks if (sleep := _stuck_sleep(task)) is not None}
+        pause = evidence.seconds_left(_SECOND_LOOK_SECONDS)
+        if stuck and pause > 0:
+            time.sleep(pause)
+            again = {_stuck_sleep(task) for task in _tasks(evidence.host)}
+            yield from self._judge(sleep.task for sleep in stuck if sleep in again)
         zombies = sum(task.state == "Z" for task in tasks)
         most = _number(files.read_text(evidence.host.path("proc", "sys", "kernel", "pid_max")))
         if most and zombies > most * _ZOMBIE_SHARE:
             yield Finding(self.name, Verdict.WARN, f"{zombies} zombies of {most} processes")
+
+    def _judge(self, stuck: Iterator[_Task]) -> Iterator[Finding]:
+        named = sorted(f"{task.name} ({os.path.basename(task.place)})" for task in stuck)
+        if named:
+            detail = f"{len(named)} tasks hang: {', '.join(named[:_MOST_NAMED])}"
+            yield Finding(self.name, Verdict.REBOOT, detail)
 
 
 class LoadCheck:
@@ -81,30 +96,44 @@ class LoadCheck:
 
 
 def _tasks(host: Host) -> Iterator[_Task]:
-    directory = host.path("proc")
+    """Every process, and the threads of those that are dead: a process that was killed leaves only
+    the threads that cannot end."""
+    for task in _tasks_in(host.path("proc")):
+        yield task
+        if task.state == "Z":
+            yield from (
+                thread
+                for thread in _tasks_in(os.path.join(task.place, "task"))
+                if os.path.basename(thread.place) != os.path.basename(task.place)
+            )
+
+
+def _tasks_in(directory: str) -> Iterator[_Task]:
     try:
         names = [name for name in os.listdir(directory) if name.isascii() and name.isdigit()]
     except OSError:
         return
     for name in names:
-        head, _, rest = files.read_text(os.path.join(directory, name, "stat")).rpartition(")")
+        place = os.path.join(directory, name)
+        head, _, rest = files.read_text(os.path.join(place, "stat")).rpartition(")")
         fields = rest.split()
-        if len(fields) > 19:
-            yield _Task(int(name), head.partition("(")[2], fields[0], fields[19])
+        if len(fields) > _START_FIELD:
+            yield _Task(place, head.partition("(")[2], fields[0], fields[_START_FIELD])
 
 
-def _is_stuck(host: Host, task: _Task) -> bool:
+def _stuck_sleep(task: _Task) -> _Sleep | None:
+    """The sleep that a task cannot be woken from, if it is in one."""
     if task.state != "D":
-        return False
-    if task.name in _DRIVER_TOOLS:
-        return True
-    status = files.read_text(host.path("proc", str(task.process_id), "status"))
-    pending = 0
-    for line in status.splitlines():
+        return None
+    pending = switches = 0
+    for line in files.read_text(os.path.join(task.place, "status")).splitlines():
         key, _, value = line.partition(":")
         if key in ("ShdPnd", "SigPnd"):
             pending |= _number(value, 16) or 0
-    return bool(pending & _SIGKILL_BIT)
+        elif key in ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"):
+            switches += _number(value) or 0
+    is_stuck = bool(pending & _SIGKILL_BIT) or task.name in _DRIVER_TOOLS
+    return _Sleep(task, switches) if is_stuck else None
 
 
 def _number(text: str, base: int = 10) -> int | None:

@@ -49,7 +49,13 @@ def test_a_job_with_gpus_on_a_node_that_has_none_says_that_they_are_lost(
 
     found = run_check("inventory", evidence)
 
-    assert [finding.verdict for finding in found] == [Verdict.REBOOT]
+    assert [finding.verdict for finding in found] == [Verdict.UNKNOWN, Verdict.REBOOT]
+
+
+def test_a_node_of_unknown_machine_type_never_passes_in_silence(node: NodeRoot) -> None:
+    (finding,) = run_check("inventory", evidence_of(node, machine_type="", job=None))
+
+    assert finding.verdict is Verdict.UNKNOWN
 
 
 def test_a_node_of_unknown_machine_type_without_gpus_is_not_judged(bare_node: NodeRoot) -> None:

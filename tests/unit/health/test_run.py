@@ -17,7 +17,7 @@ from slurm_hooks.health.evidence import Evidence
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.model import Context, Finding, JobOnNode, Verdict
 from slurm_hooks.health.policy import Deadlines, HealthPolicy
-from slurm_hooks.health.report import Report
+from slurm_hooks.health.report import PROBE_HANG, Report
 
 _SHORT = HealthPolicy(deadlines=Deadlines(prolog=1.0))
 
@@ -96,7 +96,7 @@ def test_a_check_that_hangs_is_a_finding_and_those_before_it_are_kept(
     assert report.hung_check == "b"
     assert [(f.check, f.verdict) for f in report.findings] == [
         ("a", Verdict.WARN),
-        (run.PROBE_HANG, Verdict.REBOOT),
+        (PROBE_HANG, Verdict.REBOOT),
     ]
     assert "b did not answer" in report.findings[1].detail
 
@@ -113,7 +113,7 @@ def test_no_probe_is_started_beside_one_that_still_hangs(
 
         report = examine(_finds("a", Verdict.MANUAL))
 
-        assert [(f.check, f.verdict) for f in report.findings] == [(run.PROBE_HANG, Verdict.REBOOT)]
+        assert [(f.check, f.verdict) for f in report.findings] == [(PROBE_HANG, Verdict.REBOOT)]
         assert "nvlink" in report.findings[0].detail
     finally:
         os.kill(child, signal.SIGKILL)

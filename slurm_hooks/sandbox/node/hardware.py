@@ -24,4 +24,8 @@ def write_hardware(path: Path, nodes: Mapping[str, NodeHardware]) -> None:
 
 def read_hardware(path: Path, node: str) -> NodeHardware:
     """What a node has; nothing where nobody wrote it down. Raises OSError and ValueError."""
-    return NodeHardware(**json.loads(path.read_text()).get(node, {}))
+    try:
+        nodes = json.loads(path.read_text())
+    except FileNotFoundError:
+        return NodeHardware()
+    return NodeHardware(**nodes.get(node, {}))

@@ -173,7 +173,7 @@ def _ports(host: Host) -> list[_Port]:
 def _port(name: str, place: str) -> _Port:
     state = _word(os.path.join(place, "state"))
     physical = _word(os.path.join(place, "phys_state"))
-    rate = re.match(r"[0-9.]+", files.read_text(os.path.join(place, "rate")))
+    rate = re.match(r"[0-9]+(\.[0-9]+)?", files.read_text(os.path.join(place, "rate")))
     downs = files.read_text(os.path.join(place, "counters", "link_downed")).strip()
     return _Port(
         name,

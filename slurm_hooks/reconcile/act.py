@@ -9,6 +9,7 @@ import itertools
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from slurm_hooks.compute.client import ComputeClient
@@ -22,6 +23,7 @@ from slurm_hooks.reconcile.act_deletions import Deletions, attempt_of, failed, s
 from slurm_hooks.reconcile.act_end_of_life import change_reservation, warn_job
 from slurm_hooks.reconcile.act_holds import keep_pool_record
 from slurm_hooks.reconcile.act_nodes import change_nodes
+from slurm_hooks.reconcile.act_repairs import Repairs
 from slurm_hooks.reconcile.actions import (
     Action,
     CancelRequest,
@@ -48,6 +50,7 @@ from slurm_hooks.reconcile.actions import (
 )
 from slurm_hooks.reconcile.comments import job_comment
 from slurm_hooks.reconcile.outcome import Outcome, Outcomes
+from slurm_hooks.reconcile.repair_actions import RecordEvents, RepairNode
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.reconcile.turns import Shares, in_turn, not_done, parts, up_to_silence
@@ -69,10 +72,11 @@ class Actor:
         consoles: ConsolesDirectory,
         alive: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
+        repairs: Repairs | None = None,
     ) -> None:
         """`alive` is called after each call to a system: a pass of many calls is no hang.
 
-        `clock` gives seconds that only go forward.
+        `clock` gives seconds that only go forward. Without `repairs` no node is repaired.
         """
         self._slurm = slurm
         self._compute = compute
@@ -81,6 +85,7 @@ class Actor:
         self._alive = alive
         self._clock = clock
         self._deletions = Deletions(compute)
+        self._repairs = repairs or Repairs(slurm, None, lambda: datetime.now(UTC))
 
     def act(self, plan: Plan, memory: Memory) -> tuple[Outcome, ...]:
         """Carry out the actions of a plan and say what came of each.
@@ -173,6 +178,8 @@ class Actor:
             _each(due, KeepPoolRecord, lambda action: keep_pool_record(slurm, action)),
         )
         yield from within(UpdateNode, change_nodes(slurm, others, memory.refusals), most)
+        yield from within(RecordEvents, self._repairs.record(_of_type(due, RecordEvents)))
+        yield from within(RepairNode, self._repairs.repair(list(_of_type(due, RepairNode))))
         yield from within(
             CreateReservation,
             (

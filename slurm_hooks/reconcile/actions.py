@@ -22,6 +22,7 @@ from slurm_hooks.compute.model import (
 )
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.pool_record import PoolRecord
+from slurm_hooks.reconcile.repair_actions import RecordEvents, RepairNode
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import JobStart
 
@@ -370,6 +371,8 @@ Action = (
     | WarnJob
     | CreateReservation
     | DeleteReservation
+    | RecordEvents
+    | RepairNode
     | ForgetCall
 )
 
@@ -384,6 +387,9 @@ class NoticeKind(enum.StrEnum):
     FAILURE = "FAILURE"
     DUPLICATE_VM = "DUPLICATE_VM"
     KILLS_HELD = "KILLS_HELD"
+    REPAIR_SKIPPED = "REPAIR_SKIPPED"
+    REPAIRS_STOPPED = "REPAIRS_STOPPED"
+    HISTORY_UNAVAILABLE = "HISTORY_UNAVAILABLE"
 
 
 @dataclass(frozen=True, slots=True)

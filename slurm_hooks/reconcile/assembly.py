@@ -15,6 +15,8 @@ from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.google_client import GoogleComputeClient
 from slurm_hooks.history import metrics
 from slurm_hooks.history.consoles import ConsolesDirectory
+from slurm_hooks.history.events import FILE_NAME as HISTORY_FILE
+from slurm_hooks.history.events import EventHistory
 from slurm_hooks.reconcile.passes import Passes
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.service_manager import notify
@@ -83,6 +85,7 @@ def assemble(settings_file: str) -> Controller:
         lambda: datetime.now(UTC),
         lambda: charge_of_this_host(slurm_conf, slurm.responding_controller),
         lambda: notify("WATCHDOG=1"),
+        history=EventHistory(spool_directory / HISTORY_FILE),
     )
     interval = _interval_seconds(values)
     return Controller(settings_file, spool_directory, cluster, passes, interval)

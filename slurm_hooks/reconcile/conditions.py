@@ -14,6 +14,7 @@ from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.actions import KeepConsole, Notice, NoticeKind, Plan, told_as
 from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.refusals import ASKED_OF_SLURM, is_told
+from slurm_hooks.reconcile.repair_actions import RecordEvents
 
 LOG = logging.getLogger("slurm-hooksd")
 
@@ -25,9 +26,22 @@ _TEXTS = {
     NoticeKind.FAILURE: "refused, will be tried again",
     NoticeKind.DUPLICATE_VM: "two VMs of one name",
     NoticeKind.KILLS_HELD: "too many kills for one pass, none is carried out",
+    NoticeKind.REPAIR_SKIPPED: "node stays drained, it is not repaired",
+    NoticeKind.REPAIRS_STOPPED: "too many nodes condemned at once, none of the pool is repaired",
+    NoticeKind.HISTORY_UNAVAILABLE: "history not readable, no node is repaired until it is",
 }
 
-_DETAIL_VARIES = frozenset({NoticeKind.UNAVAILABLE, NoticeKind.FAILURE, NoticeKind.KILLS_HELD})
+_LEVELS = {NoticeKind.REPAIRS_STOPPED: logging.ERROR, NoticeKind.HISTORY_UNAVAILABLE: logging.ERROR}
+"""All others are warnings."""
+
+_DETAIL_VARIES = frozenset(
+    {
+        NoticeKind.UNAVAILABLE,
+        NoticeKind.FAILURE,
+        NoticeKind.KILLS_HELD,
+        NoticeKind.HISTORY_UNAVAILABLE,
+    }
+)
 """Whose details are another system's words or counts: other words alone are no news."""
 
 _EXPECTED = frozenset({ErrorKind.CONFLICT, ErrorKind.GONE})
@@ -55,7 +69,7 @@ class Conditions:
             if _is_news(self._standing.get(key), notice):
                 log_event(
                     LOG,
-                    logging.WARNING,
+                    _LEVELS.get(notice.kind, logging.WARNING),
                     _TEXTS[notice.kind],
                     subject=notice.subject,
                     detail=notice.detail,
@@ -85,7 +99,7 @@ def _refusals(outcomes: Iterable[Outcome]) -> Iterator[Notice]:
         if error is not None and error.kind not in _EXPECTED:
             detail = f"{error.code} {error.message}"
             yield Notice(NoticeKind.FAILURE, told_as(action), detail, error.kind)
-        elif outcome.note and isinstance(action, KeepConsole):
+        elif outcome.note and isinstance(action, KeepConsole | RecordEvents):
             yield Notice(NoticeKind.FAILURE, action.subject, outcome.note)
         elif outcome.note and isinstance(action, ASKED_OF_SLURM):
             if outcome.unanswered:

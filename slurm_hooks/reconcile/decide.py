@@ -33,6 +33,7 @@ from slurm_hooks.reconcile.plan_nodes import SETTLED_STEPS, is_powering_up, node
 from slurm_hooks.reconcile.plan_reaping import plan_reaping, unneeded
 from slurm_hooks.reconcile.plan_reasons import plan_reasons
 from slurm_hooks.reconcile.plan_recycling import plan_recycling
+from slurm_hooks.reconcile.plan_repairs import plan_repairs
 from slurm_hooks.reconcile.plan_requests import plan_requests
 from slurm_hooks.reconcile.scene import Planner, Scene
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot, Unavailable
@@ -69,14 +70,17 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
         now,
         snapshot.templates,
         snapshot.workload_policies,
+        repairs=snapshot.repairs,
     )
     requests = plan_requests(scene)
+    repairs = plan_repairs(scene)
     wanted: list[Action] = [
         *tell_jobs(scene, requests),
         *node_actions(scene),
         *requests.actions,
         *_closed_calls(snapshot, world),
         *(action for planner in PLANNERS for action in planner(scene)),
+        *repairs.actions,
     ]
     busy = memory.in_flight.keys() | memory.failures.keys()
     free = _once_each(
@@ -90,7 +94,11 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
     sighted = frozenset(action.subject for action in unneeded(scene))
     return Plan(
         actions=actions,
-        notices=(*_notices(slurm, compute, memory), *(part.notice for part in kills)),
+        notices=(
+            *_notices(slurm, compute, memory),
+            *(part.notice for part in kills),
+            *repairs.notices,
+        ),
         unsettled=_is_unsettled(world, memory, actions) or not sighted <= memory.unneeded,
         steps={name: view.step for name, view in world.views.items()},
         held=tuple(held.values()),

@@ -23,6 +23,7 @@ from slurm_hooks.compute.model import (
     WorkloadPolicy,
 )
 from slurm_hooks.compute.retry import RETRIED
+from slurm_hooks.history.events import EventHistory, HistoryUnavailable
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.memory import (
     LONGEST_OPERATION,
@@ -31,6 +32,7 @@ from slurm_hooks.reconcile.memory import (
     overdue,
     settle,
 )
+from slurm_hooks.reconcile.repairs import RepairLog, log_of
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot, System, Unavailable
 from slurm_hooks.slurm.client import SlurmClient, SlurmError
@@ -47,6 +49,7 @@ def observe(
     memory: Memory,
     *,
     with_templates: bool = False,
+    repairs: RepairLog | Unavailable | None = None,
 ) -> Snapshot:
     """Read everything once; the instance templates and the workload policies only where asked,
     since they seldom change.
@@ -63,6 +66,7 @@ def observe(
         memory=memory,
         templates=_read_templates(compute, cluster_id) if with_templates else (),
         workload_policies=_read_workload_policies(compute, cluster_id) if with_templates else (),
+        repairs=RepairLog() if repairs is None else repairs,
     )
 
 
@@ -127,6 +131,14 @@ def _without_overdue(memory: Memory, now: datetime) -> Memory:
             minutes=LONGEST_OPERATION // timedelta(minutes=1),
         )
     return settle(memory, [Reading(subject, None) for subject in subjects], {}, now)
+
+
+def read_repairs(history: EventHistory, since_utc: datetime) -> RepairLog | Unavailable:
+    """What was done for condemned nodes since then, and which pools are not repaired."""
+    try:
+        return log_of(history.recent(since_utc))
+    except HistoryUnavailable as error:
+        return Unavailable(System.HISTORY, str(error))
 
 
 def _read_slurm(slurm: SlurmClient) -> SlurmSnapshot | Unavailable:

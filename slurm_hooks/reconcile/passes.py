@@ -12,16 +12,19 @@ from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.history import metrics
 from slurm_hooks.history.consoles import ConsolesDirectory
+from slurm_hooks.history.events import EventHistory
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.act import Actor
+from slurm_hooks.reconcile.act_repairs import Repairs
 from slurm_hooks.reconcile.actions import DELETE_REQUEST, Plan
 from slurm_hooks.reconcile.conditions import Conditions
 from slurm_hooks.reconcile.decide import decide
 from slurm_hooks.reconcile.memory import remember
-from slurm_hooks.reconcile.observe import observe, poll_operations
+from slurm_hooks.reconcile.observe import observe, poll_operations, read_repairs
 from slurm_hooks.reconcile.outcome import Outcome
+from slurm_hooks.reconcile.repairs import RepairLog
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
-from slurm_hooks.reconcile.snapshot import Memory
+from slurm_hooks.reconcile.snapshot import Memory, Unavailable
 from slurm_hooks.slurm.client import SlurmClient
 from slurm_hooks.slurm.controllers import Charge
 
@@ -35,7 +38,8 @@ class Passes:
 
     `clock` gives aware UTC times, `charge` says whether the slurmctld of this host is in charge:
     where it is not, a pass only watches, so that it can take over at once. `alive` is called
-    whenever a part of a pass is over. `seconds` gives seconds that only go forward.
+    whenever a part of a pass is over. `seconds` gives seconds that only go forward. Without a
+    `history` no node is repaired.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class Passes:
         charge: Callable[[], Charge] = lambda: Charge.HERE,
         alive: Callable[[], None] = lambda: None,
         seconds: Callable[[], float] = time.monotonic,
+        history: EventHistory | None = None,
     ) -> None:
         self.cluster = cluster
         self._slurm = slurm
@@ -60,7 +65,9 @@ class Passes:
         self._seconds = seconds
         self._acted_last = True
         self._templates_read_utc: datetime | None = None
-        self._actor = Actor(slurm, compute, calls, consoles, alive, seconds)
+        self._history = history
+        repairs = Repairs(slurm, history, clock)
+        self._actor = Actor(slurm, compute, calls, consoles, alive, seconds, repairs)
         self._acted_in_vain = False
         self._conditions = Conditions()
         self._memory = Memory()
@@ -79,8 +86,15 @@ class Passes:
             self.cluster.cluster_id,
             self._memory,
             with_templates=self._templates_are_due(),
+            repairs=self._read_repairs(),
         )
         return decide(snapshot, self.cluster, self._clock(), confirmed_kills)
+
+    def _read_repairs(self) -> RepairLog | Unavailable:
+        if self._history is None:
+            return RepairLog()
+        days = timedelta(days=self.cluster.policy.repair_days)
+        return read_repairs(self._history, self._clock() - days)
 
     def watch(self) -> Plan:
         """Observe, decide and remember what was sighted, and do nothing else."""

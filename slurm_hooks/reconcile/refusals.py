@@ -24,6 +24,7 @@ from slurm_hooks.reconcile.actions import (
     told_as,
 )
 from slurm_hooks.reconcile.outcome import Outcome
+from slurm_hooks.reconcile.repair_actions import RepairNode
 from slurm_hooks.reconcile.snapshot import Memory, Refusal
 
 FIRST_PAUSE = timedelta(seconds=2)
@@ -35,6 +36,7 @@ ASKED_OF_SLURM = (
     KeepPoolRecord,
     UpdateNode,
     ClearReason,
+    RepairNode,
     CreateReservation,
     DeleteReservation,
 )

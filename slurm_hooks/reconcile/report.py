@@ -15,6 +15,7 @@ from slurm_hooks.reconcile.actions import (
 )
 from slurm_hooks.reconcile.comments import end_of_life_comment, job_comment, node_reason
 from slurm_hooks.reconcile.node_table import Step
+from slurm_hooks.reconcile.repair_actions import RecordEvents, RepairNode
 from slurm_hooks.slurm.hostlist import collapse
 
 
@@ -57,6 +58,11 @@ def describe(action: Action) -> str:
         case CreateReservation():
             start = action.start_time_utc.isoformat(timespec="seconds")
             return f"{action.subject}: {collapse(action.nodes)} from {start}"
+        case RepairNode():
+            return f"{action.subject}: {action.kind} ({action.events[0].message})"
+        case RecordEvents():
+            kinds = ", ".join(f"{event.kind} {event.node}".rstrip() for event in action.events)
+            return f"{action.subject}: {kinds}"
         case WarnJob():
             return f"{action.subject}: {end_of_life_comment(action)}"
         case _:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from slurm_hooks.cluster.policy import Policy
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.model import ComputeSnapshot, Template, WorkloadPolicy
 from slurm_hooks.reconcile.actions import Action
-from slurm_hooks.reconcile.snapshot import Memory
+from slurm_hooks.reconcile.repairs import RepairLog
+from slurm_hooks.reconcile.snapshot import Memory, Unavailable
 from slurm_hooks.reconcile.views import World
 from slurm_hooks.slurm.model import SlurmSnapshot
 
@@ -27,6 +28,7 @@ class Scene:
     now: datetime
     templates: tuple[Template, ...] = ()
     workload_policies: tuple[WorkloadPolicy, ...] = ()
+    repairs: RepairLog | Unavailable = field(default_factory=RepairLog)
 
     @property
     def policy(self) -> Policy:

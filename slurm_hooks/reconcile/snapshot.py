@@ -15,14 +15,16 @@ from slurm_hooks.compute.errors import ErrorKind
 from slurm_hooks.compute.model import ComputeSnapshot, Operation, Template, WorkloadPolicy
 from slurm_hooks.reconcile.actions import Action
 from slurm_hooks.reconcile.failure_table import Cause, Occasion, Reaction, reaction_to
+from slurm_hooks.reconcile.repairs import RepairLog
 from slurm_hooks.slurm.model import JobStart, SlurmSnapshot
 
 
 class System(enum.StrEnum):
-    """The two systems that a pass compares."""
+    """The two systems that a pass compares, and our own history of repairs."""
 
     SLURM = "Slurm"
     COMPUTE = "Compute Engine"
+    HISTORY = "history"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +129,4 @@ class Snapshot:
     memory: Memory = field(default_factory=Memory)
     templates: tuple[Template, ...] = ()
     workload_policies: tuple[WorkloadPolicy, ...] = ()
+    repairs: RepairLog | Unavailable = field(default_factory=RepairLog)

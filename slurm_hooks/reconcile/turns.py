@@ -33,6 +33,7 @@ from slurm_hooks.reconcile.actions import (
     WarnJob,
 )
 from slurm_hooks.reconcile.outcome import Outcome, Outcomes
+from slurm_hooks.reconcile.repair_actions import RecordEvents, RepairNode
 from slurm_hooks.slurm.client import SlurmError, SlurmUnavailable
 
 MOST_A_PASS: dict[type[Action], int] = {
@@ -50,6 +51,8 @@ MOST_A_PASS: dict[type[Action], int] = {
     KeepPoolRecord: 50,
     CreateReservation: 100,
     DeleteReservation: 100,
+    RecordEvents: 1,
+    RepairNode: 10,
 }
 """How many of a kind one pass carries out, each by calls of its own. The rest waits for the next.
 
@@ -70,6 +73,8 @@ SECONDS_A_PASS: dict[type[Action], float] = {
     WarnJob: 10,
     KeepPoolRecord: 5,
     UpdateNode: 20,
+    RecordEvents: 5,
+    RepairNode: 10,
     CreateReservation: 10,
 }
 """The share of each kind in the time of a pass, some two minutes in sum, so that a service that

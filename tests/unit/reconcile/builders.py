@@ -20,7 +20,8 @@ from slurm_hooks.compute.model import (
 from slurm_hooks.compute.ownership import CLUSTER_LABEL, Mark, encode
 from slurm_hooks.reconcile.actions import Action, Plan
 from slurm_hooks.reconcile.decide import decide
-from slurm_hooks.reconcile.snapshot import JobShare, Memory, ResumeCall, Snapshot
+from slurm_hooks.reconcile.repairs import RepairLog
+from slurm_hooks.reconcile.snapshot import JobShare, Memory, ResumeCall, Snapshot, Unavailable
 from slurm_hooks.reconcile.specifications import group_of
 from slurm_hooks.slurm.model import (
     BaseState,
@@ -172,6 +173,7 @@ class World:
     cluster: Cluster = CLUSTER
     reservations: Iterable[Reservation] = ()
     partitions: Iterable[Partition] = ()
+    repairs: RepairLog | Unavailable = field(default_factory=RepairLog)
 
     def snapshot(self) -> Snapshot:
         """The world as one read of both systems gives it."""
@@ -190,6 +192,7 @@ class World:
             ),
             self.calls,
             self.memory,
+            repairs=self.repairs,
         )
 
     def plan(self) -> Plan:

@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.model import RequestReference
+from slurm_hooks.history.events import EventHistory
 from slurm_hooks.programs import spool
 from slurm_hooks.reconcile.actions import Plan
 from slurm_hooks.slurm.client import NodeUpdate
@@ -97,11 +98,12 @@ class Life(Scenario):
 
     def restart(self) -> None:
         """A new controller process behind the same door."""
-        slurm, compute = self.slurm, self.compute
+        slurm, compute, history = self.slurm, self.compute, self.history
         self.slurm = cast(FakeSlurm, Watched(slurm, self.door))
         self.compute = cast(FakeCompute, Watched(compute, self.door))
+        self.history = cast(EventHistory, Watched(history, self.door))
         super().restart()
-        self.slurm, self.compute = slurm, compute
+        self.slurm, self.compute, self.history = slurm, compute, history
 
     def check(self) -> None:
         """What holds after every single call: no name is there, or on its way, twice."""

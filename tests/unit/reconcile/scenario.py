@@ -9,6 +9,7 @@ from pathlib import Path
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.model import InstanceStatus, RequestReference, RequestState, ResizeRequest
 from slurm_hooks.history.consoles import ConsolesDirectory
+from slurm_hooks.history.events import FILE_NAME, EventHistory
 from slurm_hooks.reconcile.actions import Plan
 from slurm_hooks.reconcile.passes import Passes
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
@@ -39,6 +40,7 @@ class Scenario:
     def __post_init__(self) -> None:
         names = self.cluster.node_names("a3u")
         self.slurm.add_nodes(names, partition="a3u", state=POWERED_DOWN_CLOUD)
+        self.history = EventHistory(self.spool / FILE_NAME)
         self.restart()
 
     def restart(self) -> None:
@@ -46,7 +48,13 @@ class Scenario:
         calls = CallsDirectory(self.spool, expand)
         consoles = ConsolesDirectory(self.spool / "consoles")
         self.passes = Passes(
-            self.cluster, self.slurm, self.compute, calls, consoles, lambda: self.now + self.skew
+            self.cluster,
+            self.slurm,
+            self.compute,
+            calls,
+            consoles,
+            lambda: self.now + self.skew,
+            history=self.history,
         )
 
     def run(self) -> Plan:

@@ -1,0 +1,287 @@
+"""What is decided for a condemned node by its reason, its state, its VM and its past."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from slurm_hooks.compute.model import InstanceStatus
+from slurm_hooks.health.model import Context, Verdict
+from slurm_hooks.history.event import Event, EventKind
+from slurm_hooks.reconcile.actions import NoticeKind
+from slurm_hooks.reconcile.repair_actions import RepairKind, RepairNode
+from slurm_hooks.reconcile.repairs import Standing, health_reason_of, standing_of
+from slurm_hooks.reconcile.snapshot import System, Unavailable
+from slurm_hooks.slurm.model import BaseState, JobState, Node, NodeFlag
+from tests.unit.reconcile.builders import CLUSTER, N0, NOW, World, job, node, vm
+from tests.unit.reconcile.condemned import (
+    LATER_BOOT,
+    after,
+    drained,
+    events_of,
+    happened,
+    kinds,
+    reason,
+    recorded,
+    repairs,
+    world_of,
+)
+
+BOOT_TIMEOUT = timedelta(seconds=CLUSTER.policy.boot_timeout_seconds)
+REBOOTED = happened(EventKind.VM_REBOOT)
+
+
+def repair_of(world: World) -> RepairKind | None:
+    return repairs(world.plan()).get(N0)
+
+
+def skipped(world: World) -> list[str]:
+    return [e.message for e in recorded(world.plan()) if e.kind is EventKind.REPAIR_SKIPPED]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "repair"),
+    [
+        (Verdict.OK, RepairKind.RETURN),
+        (Verdict.WARN, None),
+        (Verdict.UNKNOWN, None),
+        (Verdict.REQUEUE, RepairKind.RETURN),
+        (Verdict.RESET, RepairKind.REBOOT),
+        (Verdict.REBOOT, RepairKind.REBOOT),
+        (Verdict.REPLACE, RepairKind.REPLACE),
+        (Verdict.MANUAL, None),
+    ],
+)
+def test_verdict_says_what_a_free_node_needs(verdict: Verdict, repair: RepairKind | None) -> None:
+    assert repair_of(world_of(drained(reason(verdict)))) is repair
+
+
+@pytest.mark.parametrize(
+    ("context", "kind"),
+    [
+        (Context.PROLOG, EventKind.VM_PROLOG_ERROR),
+        (Context.EPILOG, EventKind.VM_EPILOG_ERROR),
+        (Context.BACKGROUND, EventKind.VM_CONTINUOUS_GPU_ERROR),
+        (None, EventKind.VM_CONTINUOUS_GPU_ERROR),
+    ],
+)
+def test_new_reason_is_recorded_with_what_it_tells(
+    context: Context | None, kind: EventKind
+) -> None:
+    node_ = drained(reason(Verdict.REBOOT, context=context))
+    error, drain = recorded(world_of(node_).plan())
+    assert (error.kind, drain.kind) == (kind, EventKind.VM_SLURM_DRAIN)
+    assert error.time_utc == node_.reason_time_utc
+    assert (error.node, error.pool, error.instance_id) == (N0, "a3u", vm(N0).instance_id)
+    assert (error.check, error.verdict, error.job_id) == ("gpu_lost", "REBOOT", 7)
+    assert error.message == "REBOOT gpu_lost: gpu 3 fell off the bus"
+
+
+def test_requeue_condemns_no_node() -> None:
+    plan = world_of(drained(reason(Verdict.REQUEUE))).plan()
+    assert kinds(events_of(plan)) == [EventKind.VM_PROLOG_ERROR, EventKind.VM_RETURNED]
+
+
+def test_passed_run_is_no_error() -> None:
+    plan = world_of(drained(reason(Verdict.OK))).plan()
+    assert kinds(events_of(plan)) == [EventKind.VM_RETURNED]
+
+
+def test_what_is_in_the_history_is_not_recorded_again() -> None:
+    world = world_of(drained(reason()))
+    world.repairs = after(world.plan())
+    assert recorded(world.plan()) == []
+
+
+def test_drain_by_the_same_finding_at_another_time_is_a_sighting_of_its_own() -> None:
+    world = world_of(drained(reason()))
+    log = after(world.plan())
+    again = World([drained(reason(), given=NOW)], vms=[vm(N0)], repairs=log)
+    assert len(recorded(again.plan())) >= 2
+
+
+def test_replacement_is_recorded_before_it_is_asked_for() -> None:
+    (action,) = world_of(drained(reason())).actions(RepairNode)
+    assert isinstance(action, RepairNode)
+    assert kinds(action.events) == [EventKind.VM_SLURM_POWER_DOWN, EventKind.VM_DELETION]
+    assert {event.instance_id for event in action.events} == {vm(N0).instance_id}
+    assert action.expected_reason == reason()
+
+
+BUSY = [
+    drained(reason(), base=BaseState.ALLOCATED),
+    drained(reason(), base=BaseState.MIXED),
+    drained(reason(), base=BaseState.DOWN),
+    *(
+        drained(reason(), flag)
+        for flag in (
+            NodeFlag.COMPLETING,
+            NodeFlag.FAIL,
+            NodeFlag.NOT_RESPONDING,
+            NodeFlag.POWER_DOWN,
+            NodeFlag.POWER_UP,
+            NodeFlag.POWER_DRAIN,
+            NodeFlag.POWERING_UP,
+            NodeFlag.POWERING_DOWN,
+            NodeFlag.REBOOT_ISSUED,
+            NodeFlag.REBOOT_REQUESTED,
+        )
+    ),
+    node(N0, reason=reason()),
+]
+
+
+@pytest.mark.parametrize("busy", BUSY, ids=lambda busy: "+".join(sorted(busy.state.flags)))
+@pytest.mark.parametrize("verdict", [Verdict.OK, Verdict.REBOOT, Verdict.REPLACE])
+def test_node_that_is_not_drained_and_free_is_not_touched(busy: Node, verdict: Verdict) -> None:
+    assert repair_of(world_of(replace(busy, reason=reason(verdict)))) is None
+
+
+def test_node_whose_job_we_see_is_not_touched_however_free_it_looks() -> None:
+    jobs = [job(7, N0, state=JobState.RUNNING)]
+    assert repair_of(world_of(drained(reason()), jobs=jobs)) is None
+
+
+def test_word_that_we_do_not_know_is_no_licence() -> None:
+    odd = drained(reason())
+    odd = replace(odd, state=replace(odd.state, unknown=frozenset({"NEW"})))
+    assert repair_of(world_of(odd)) is None
+
+
+@pytest.mark.parametrize("status", set(InstanceStatus) - {InstanceStatus.RUNNING})
+def test_vm_that_does_not_run_is_not_repaired(status: InstanceStatus) -> None:
+    assert repair_of(world_of(drained(reason()), vms=[vm(N0, status)])) is None
+
+
+@pytest.mark.parametrize("text", ["fan is loud", "", "slurm-hooks: VM gone", f"x {reason()}"])
+def test_reason_that_no_health_run_gave_is_nothing_of_ours(text: str) -> None:
+    plan = world_of(drained(text)).plan()
+    assert (repairs(plan), events_of(plan)) == ({}, ())
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_drain_that_outlived_its_vm_is_lifted(verdict: Verdict) -> None:
+    assert repair_of(world_of(drained(reason(verdict, instance_id="1")))) is RepairKind.RETURN
+
+
+def test_drain_about_an_unknown_vm_is_taken_for_one_about_the_present_vm() -> None:
+    assert repair_of(world_of(drained(reason(instance_id="")))) is RepairKind.REPLACE
+
+
+def test_drained_node_that_is_off_is_returned_without_its_vm() -> None:
+    off = drained(reason(), NodeFlag.POWERED_DOWN)
+    assert repair_of(world_of(off, vms=[])) is RepairKind.RETURN_OFF
+    assert repair_of(world_of(off)) is None
+
+
+def test_same_finding_after_a_reboot_replaces_the_vm() -> None:
+    again = drained(reason(Verdict.REBOOT, boot=LATER_BOOT))
+    assert repair_of(world_of(again, past=[REBOOTED])) is RepairKind.REPLACE
+
+
+def test_another_finding_after_a_reboot_has_a_reboot_of_its_own() -> None:
+    other = drained(reason(Verdict.REBOOT, check="fabric", boot=LATER_BOOT))
+    assert repair_of(world_of(other, past=[REBOOTED])) is RepairKind.REBOOT
+
+
+def test_reboot_of_an_earlier_vm_of_the_name_says_nothing_of_this_one() -> None:
+    earlier = replace(REBOOTED, instance_id="1")
+    assert repair_of(world_of(drained(reason(Verdict.REBOOT)), past=[earlier])) is RepairKind.REBOOT
+
+
+def reboot_asked_for(minutes_ago: float) -> tuple[Event, ...]:
+    """The history of a node whose reboot was recorded, and perhaps never asked for."""
+    plan = world_of(drained(reason(Verdict.REBOOT))).plan()
+    time_utc = NOW - timedelta(minutes=minutes_ago)
+    return tuple(replace(event, time_utc=time_utc) for event in events_of(plan))
+
+
+def test_reboot_that_was_cut_short_is_asked_for_again() -> None:
+    world = world_of(drained(reason(Verdict.REBOOT)), past=reboot_asked_for(1))
+    assert repair_of(world) is RepairKind.REBOOT
+    assert recorded(world.plan()) == []
+
+
+def test_reboot_that_never_comes_about_ends_in_a_replacement() -> None:
+    late = BOOT_TIMEOUT / timedelta(minutes=1) + 1
+    world = world_of(drained(reason(Verdict.REBOOT)), past=reboot_asked_for(late))
+    assert repair_of(world) is RepairKind.REPLACE
+
+
+def test_reboot_of_an_unknown_boot_is_never_repeated() -> None:
+    text = reason(Verdict.REBOOT, boot="")
+    past = events_of(world_of(drained(text)).plan())
+    assert repair_of(world_of(drained(text), past=past)) is RepairKind.REPLACE
+
+
+def test_drain_that_outlived_its_reboot_is_lifted() -> None:
+    booted = replace(drained(reason(Verdict.REBOOT)), boot_time_utc=NOW - timedelta(minutes=1))
+    assert repair_of(world_of(booted, past=reboot_asked_for(5))) is RepairKind.RETURN
+
+
+REBOOTING = [
+    drained(f"{reason(Verdict.REBOOT)} : reboot issued", NodeFlag.REBOOT_ISSUED, base=base)
+    for base in (BaseState.IDLE, BaseState.DOWN)
+]
+
+
+@pytest.mark.parametrize("rebooting", REBOOTING)
+def test_reboot_that_does_not_come_back_in_time_ends_in_a_replacement(rebooting: Node) -> None:
+    late = BOOT_TIMEOUT / timedelta(minutes=1)
+    assert repair_of(world_of(rebooting, past=reboot_asked_for(late))) is None
+    assert repair_of(world_of(rebooting, past=reboot_asked_for(late + 1))) is RepairKind.REPLACE
+
+
+@pytest.mark.parametrize("rebooting", REBOOTING)
+def test_reboot_by_a_person_is_left_alone_for_ever(rebooting: Node) -> None:
+    world = world_of(rebooting)
+    assert repair_of(world) is None
+    assert recorded(world.plan()) == []
+
+
+def test_reboot_that_slurm_gave_up_is_seen_as_ours() -> None:
+    text = f"{reason(Verdict.REBOOT)} : reboot issued : reboot timed out"
+    found = health_reason_of(text)
+    assert found is not None
+    assert found.verdict is Verdict.REBOOT
+
+
+def test_node_that_came_back_of_our_reboot_is_recorded_as_returned_once() -> None:
+    back = replace(node(N0), boot_time_utc=NOW - timedelta(minutes=50))
+    world = world_of(back, past=[REBOOTED])
+    (event,) = recorded(world.plan())
+    assert event.kind is EventKind.VM_RETURNED
+    world.repairs = after(world.plan(), [REBOOTED])
+    assert recorded(world.plan()) == []
+
+
+def test_node_that_has_not_booted_since_our_reboot_is_not_back() -> None:
+    for booted in (NOW - timedelta(minutes=70), None):
+        waiting = replace(node(N0), boot_time_utc=booted)
+        assert recorded(world_of(waiting, past=[REBOOTED]).plan()) == []
+
+
+def test_condemned_node_whose_slurmd_died_is_replaced() -> None:
+    silent = drained(reason(Verdict.REBOOT), NodeFlag.NOT_RESPONDING, base=BaseState.DOWN)
+    assert standing_of(silent) is Standing.SILENT
+    assert repair_of(world_of(silent)) is RepairKind.REPLACE
+    manual = replace(silent, reason=reason(Verdict.MANUAL))
+    assert repair_of(world_of(manual)) is None
+
+
+def test_unreadable_history_repairs_nothing_and_says_so_once() -> None:
+    world = world_of(
+        drained(reason()), drained(reason(Verdict.OK, "flexvm-a3u-1"), name="flexvm-a3u-1")
+    )
+    world.repairs = Unavailable(System.HISTORY, "disk full")
+    plan = world.plan()
+    assert plan.actions == ()
+    assert [(n.kind, n.detail) for n in plan.notices] == [
+        (NoticeKind.HISTORY_UNAVAILABLE, "disk full")
+    ]
+
+
+def test_lost_history_starts_anew() -> None:
+    assert repair_of(world_of(drained(reason(Verdict.REBOOT)))) is RepairKind.REBOOT

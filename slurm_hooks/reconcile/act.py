@@ -157,6 +157,7 @@ class Actor:
         self, due: Sequence[Action], plan: Plan, memory: Memory, shares: Shares
     ) -> Iterator[Outcomes]:
         slurm, within = self._slurm, shares.within
+        yield from within(RecordEvents, self._repairs.record(_of_type(due, RecordEvents)))
         untold = _jobs_to_tell_of_failure(plan)
         for of_call in within(TellJob, _each(due, TellJob, self._tell)):
             tried = (outcome.action for outcome in of_call)
@@ -178,7 +179,6 @@ class Actor:
             _each(due, KeepPoolRecord, lambda action: keep_pool_record(slurm, action)),
         )
         yield from within(UpdateNode, change_nodes(slurm, others, memory.refusals), most)
-        yield from within(RecordEvents, self._repairs.record(_of_type(due, RecordEvents)))
         yield from within(RepairNode, self._repairs.repair(list(_of_type(due, RepairNode))))
         yield from within(
             CreateReservation,

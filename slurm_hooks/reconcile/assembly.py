@@ -69,7 +69,7 @@ def assemble(settings_file: str) -> Controller:
     values = settings.read(settings_file)
     cluster = load_cluster(Path(values["ClusterConfig"]), values["ClusterId"])
     spool_directory = prepare_spool(values)
-    slurm_conf = _slurm_conf(settings_file)
+    slurm_conf = slurm_conf_of(settings_file)
     slurm = ScontrolClient(slurm_conf, values["SlurmBinDir"])
     compute = GoogleComputeClient(
         values["Project"] or cluster.project, values["ApiEndpoint"], values["ApiCredentials"]
@@ -103,7 +103,7 @@ def serve_metrics(values: dict[str, str]) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _slurm_conf(settings_file: str) -> Path:
+def slurm_conf_of(settings_file: str) -> Path:
     """SLURM_CONF, else a slurm.conf beside the settings, else Slurm's own default."""
     given = os.environ.get("SLURM_CONF")
     if given:

@@ -13,13 +13,14 @@ history that cannot be read or written means that nothing is repaired.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from slurm_hooks.history.event import Event, EventKind
 from slurm_hooks.reconcile.actions import Action, Notice, NoticeKind
+from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import Intent, VmPhase
-from slurm_hooks.reconcile.repair_actions import RecordEvents, RepairNode
+from slurm_hooks.reconcile.repair_actions import RecordEvents, RepairKind, RepairNode
 from slurm_hooks.reconcile.repair_choice import Condemned, Repair, choose_repair, condemned_of
 from slurm_hooks.reconcile.repair_events import (
     came_back_event,
@@ -65,6 +66,7 @@ def plan_repairs(scene: Scene) -> RepairPlan:
         event for one in condemned if one.is_drained for event in seen_events(one.sighting)
     )
     draft.events += _returns_by_slurm(scene, log)
+    draft.events += _replacements_by_table(condemned)
     stopped = {**_new_stops(scene, condemned, log, draft.events), **log.stopped}
     draft.events += stopped.values()
     for one in condemned:
@@ -172,3 +174,12 @@ def _returns_by_slurm(scene: Scene, log: RepairLog) -> Iterator[Event]:
             and view.node.boot_time_utc > last.time_utc
         ):
             yield came_back_event(last, scene.now)
+
+
+def _replacements_by_table(condemned: Iterable[Condemned]) -> Iterator[Event]:
+    """Nodes that Slurm has given up, since they did not come back of our reboot in ResumeTimeout:
+    the node table replaces them as it does all that are silent."""
+    for one in condemned:
+        if one.view.step is Step.RECYCLE:
+            why = "it did not come back of its reboot in ResumeTimeout"
+            yield from repair_events(one.sighting, RepairKind.REPLACE, one.instance_id, why)

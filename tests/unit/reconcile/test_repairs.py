@@ -10,7 +10,7 @@ import pytest
 from slurm_hooks.compute.model import InstanceStatus
 from slurm_hooks.health.model import Context, Verdict
 from slurm_hooks.history.event import Event, EventKind
-from slurm_hooks.reconcile.actions import NoticeKind
+from slurm_hooks.reconcile.actions import NoticeKind, UpdateNode
 from slurm_hooks.reconcile.repair_actions import RepairKind, RepairNode
 from slurm_hooks.reconcile.repairs import Standing, health_reason_of, standing_of
 from slurm_hooks.reconcile.snapshot import System, Unavailable
@@ -246,6 +246,15 @@ def test_reboot_that_slurm_gave_up_is_seen_as_ours() -> None:
     found = health_reason_of(text)
     assert found is not None
     assert found.verdict is Verdict.REBOOT
+
+
+def test_replacement_of_a_node_that_slurm_gave_up_is_recorded_as_a_repair() -> None:
+    text = f"{reason(Verdict.REBOOT)} : reboot issued : reboot timed out"
+    given_up = node(N0, NodeFlag.NOT_RESPONDING, base=BaseState.DOWN, reason=text)
+    world = world_of(given_up)
+    assert kinds(recorded(world.plan())) == [EventKind.VM_SLURM_POWER_DOWN, EventKind.VM_DELETION]
+    assert len(world.actions(UpdateNode)) == 1
+    assert repair_of(world) is None
 
 
 def test_node_that_came_back_of_our_reboot_is_recorded_as_returned_once() -> None:

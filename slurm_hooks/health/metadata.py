@@ -23,7 +23,7 @@ def read(host: Host, key: str) -> str | None:
     does not answer, or somebody else answers in its place."""
     try:
         answer = _exchange(host.metadata_url, key, time.monotonic() + DEADLINE_SECONDS)
-    except (OSError, ValueError):
+    except (OSError, ValueError, OverflowError):
         return None
     head, blank_line, body = answer.partition(b"\r\n\r\n")
     status_line, *headers = head.split(b"\r\n")
@@ -39,7 +39,7 @@ def read(host: Host, key: str) -> str | None:
 
 
 def _exchange(url: str, key: str, deadline: float) -> bytes:
-    """The whole answer, headers included. Raises OSError (TimeoutError among them), ValueError."""
+    """The whole answer, headers included. Raises OSError (TimeoutError is one), ValueError or OverflowError."""
     import socket  # once a boot: the identity is kept
 
     place, _, path = url.removeprefix("http://").partition("/")

@@ -17,7 +17,7 @@ USAGE = """usage: {name} [--root DIR] [--node NAME] [--metadata-url URL] [--slur
 Slurm's {role}: {purpose}
 Policy: /etc/slurm-hooks/health.yaml. Log: /var/log/slurm-hooks/health.log.
 `slurm-hooks-health list` names the checks, `slurm-hooks-health run` makes them by hand.
-In slurm.conf: {role}={path}
+In slurm.conf: {role}=/path/to/{name}
 """
 
 _NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")

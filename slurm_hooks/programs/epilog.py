@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 from slurm_hooks.health import program
-from slurm_hooks.health.after_job import after_job
+from slurm_hooks.health.host import Host
+
+PROGRAM = program.Program(
+    "slurm-hooks-epilog",
+    "Epilog",
+    "checks the node after a job, and queues the job again if the node was at fault.",
+)
 
 
 def main() -> int:
     """Entry point of `slurm-hooks-epilog`."""
-    return program.run(
-        "Epilog",
-        "checks the node after a job, and queues the job again if the node was at fault.",
-        sys.argv,
-        after_job,
-    )
+    return program.run(PROGRAM, sys.argv[1:], _work)
+
+
+def _work(host: Host, environment: Mapping[str, str]) -> int:
+    from slurm_hooks.health.after_job import after_job  # a fault in it must not drain every node
+
+    return after_job(host, environment)
 
 
 if __name__ == "__main__":

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 from slurm_hooks.health import program
-from slurm_hooks.health.in_background import in_background
+from slurm_hooks.health.host import Host
+
+PROGRAM = program.Program(
+    "slurm-hooks-health-check",
+    "HealthCheckProgram",
+    "looks at the node now and then, and drains one that is not well.",
+)
 
 
 def main() -> int:
     """Entry point of `slurm-hooks-health-check`."""
-    return program.run(
-        "HealthCheckProgram",
-        "looks at the node now and then, and drains one that is not well.",
-        sys.argv,
-        lambda host, _environment: in_background(host),
-    )
+    return program.run(PROGRAM, sys.argv[1:], _work)
+
+
+def _work(host: Host, _environment: Mapping[str, str]) -> int:
+    from slurm_hooks.health.in_background import in_background
+
+    return in_background(host)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 from slurm_hooks.health import program
-from slurm_hooks.health.before_job import before_job
+from slurm_hooks.health.host import Host
+
+PROGRAM = program.Program(
+    "slurm-hooks-prolog", "Prolog", "checks the node before a job starts on it."
+)
 
 
 def main() -> int:
     """Entry point of `slurm-hooks-prolog`."""
-    return program.run("Prolog", "checks the node before a job starts on it.", sys.argv, before_job)
+    return program.run(PROGRAM, sys.argv[1:], _work)
+
+
+def _work(host: Host, environment: Mapping[str, str]) -> int:
+    from slurm_hooks.health.before_job import before_job  # a fault in it must not stop every job
+
+    return before_job(host, environment)
 
 
 if __name__ == "__main__":

@@ -23,10 +23,10 @@ def _answer(root: str, results: list[dict[str, object]], **test: object) -> str:
 
 
 def _version_3(*states: str) -> str:
-    results = [
+    results: list[dict[str, object]] = [
         {"gpu_id": str(number), "status": state, "info": ""} for number, state in enumerate(states)
     ]
-    return _answer("DCGM GPU Diagnostic", list(results))
+    return _answer("DCGM GPU Diagnostic", results)
 
 
 def _version_4(*states: str, group: str = "GPU") -> str:

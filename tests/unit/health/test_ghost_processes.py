@@ -93,11 +93,12 @@ def test_the_ghosts_of_all_gpus_of_the_job_are_killed(node: NodeRoot, start: Sta
 
 def test_a_gpu_that_does_not_answer_saves_no_ghost_of_another(node: NodeRoot, start: Start) -> None:
     ghost = start()
-    node.change_gpu(0, is_lost=True)
+    node.change_gpu(0, errors={"nvmlDeviceGetComputeRunningProcesses_v3": 15})
     node.change_gpu(3, processes=(ghost.pid,))
 
-    _found(node)
+    (finding,) = _found(node)
 
+    assert (finding.verdict, finding.gpu, finding.of_job) == (Verdict.REBOOT, 0, True)
     wait_until("the ghost's end", lambda: _has_ended(ghost), 10)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
 
-from slurm_hooks.health.checks import tasks
 from slurm_hooks.health.model import Context, Finding, Verdict
 from tests.unit.health.node_roots import NodeRoot
 from tests.unit.health.runs import evidence_of, run_check
@@ -38,7 +38,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]],
     """What happens between the two looks."""
 
     def set_work(work: Callable[[], None]) -> None:
-        monkeypatch.setattr(tasks.time, "sleep", lambda _: work())
+        monkeypatch.setattr(time, "sleep", lambda _: work())
 
     set_work(lambda: None)
     return set_work

@@ -9,8 +9,10 @@ from __future__ import annotations
 import enum
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+from slurm_hooks.slurm.render import EPILOG_SCRIPTS, PROLOG_SCRIPTS
 from slurm_hooks.slurm.render.lines import is_as_rendered
 
 FILE_MODE = 0o644
@@ -21,6 +23,7 @@ class FileState(enum.StrEnum):
     """What became of a file."""
 
     WRITTEN = "written"
+    REMOVED = "removed"
     UNCHANGED = "unchanged"
 
 
@@ -33,7 +36,10 @@ class ForeignFiles(Exception):
 
 
 def write_files(directory: Path, texts: dict[str, str], force: bool) -> dict[str, FileState]:
-    """Write texts by relative name. Raises ForeignFiles (unless forced) and OSError."""
+    """Write texts by relative name. Raises ForeignFiles (unless forced) and OSError.
+
+    A script that an earlier render wrote and this one does not is removed: nodes would run it on.
+    """
     present = {name: _read(directory / name) for name in texts}
     foreign = tuple(
         name
@@ -49,7 +55,17 @@ def write_files(directory: Path, texts: dict[str, str], force: bool) -> dict[str
         else:
             _replace(directory / name, text)
             states[name] = FileState.WRITTEN
+    for path in _old_scripts(directory, texts):
+        path.unlink()
+        states[str(path.relative_to(directory))] = FileState.REMOVED
     return states
+
+
+def _old_scripts(directory: Path, texts: dict[str, str]) -> Iterator[Path]:
+    for place in (PROLOG_SCRIPTS, EPILOG_SCRIPTS):
+        for path in sorted((directory / place).glob("*.sh")):
+            if f"{place}/{path.name}" not in texts and _is_ours(path.read_bytes()):
+                yield path
 
 
 def _read(path: Path) -> bytes | None:

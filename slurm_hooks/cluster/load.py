@@ -87,6 +87,8 @@ def _cluster(
         service_account=spec.runtime_spec.service_account,
         home_directory_storage=slurm.home_directory_storage,
         policy=Policy(**spec.slurm_hooks.model_dump()),
+        prolog_scripts=tuple(slurm.prolog_bash_scripts),
+        epilog_scripts=tuple(slurm.epilog_bash_scripts),
     )
 
 

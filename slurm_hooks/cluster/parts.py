@@ -149,6 +149,11 @@ def _field_error(detail: ErrorDetails) -> FieldError:
             return FieldError(path, f"{shown(value)} is no text", "write it in quotes")
         case "string_too_short" | "too_short":
             return FieldError(path, "is empty", "give it a value")
+        case "too_long":
+            most = context["max_length"]
+            return FieldError(
+                path, f"has {context['actual_length']} parts", f"write at most {most}"
+            )
         case "list_type":
             return FieldError(path, f"{shown(value)} is no list", "write it in [ ... ]")
         case "model_type" | "model_attributes_type" | "dict_type":

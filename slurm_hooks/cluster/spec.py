@@ -69,6 +69,9 @@ class BootDisk(Spec):
 
 _DEFAULTS = Policy()
 
+MOST_SCRIPTS = 99
+"""They run in the order of their names, which are numbers of two digits."""
+
 
 class PoolExtensionSpec(Spec):
     """Our own settings of a pool, under the key `slurm_hooks`."""
@@ -142,17 +145,19 @@ class SlurmSpec(Spec):
         {
             "accounting",
             "config",
-            "epilog_bash_scripts",
             "node_sets",
-            "prolog_bash_scripts",
             "scheduling",
         }
     )
+
+    literal = frozenset({"prolog_bash_scripts", "epilog_bash_scripts"})
 
     home_directory_storage: Text
     login_node_pool_id: Text
     partitions: list[PartitionSpec] = Field(min_length=1)
     default_partition_id: str = ""
+    prolog_bash_scripts: list[Text] = Field(default_factory=list, max_length=MOST_SCRIPTS)
+    epilog_bash_scripts: list[Text] = Field(default_factory=list, max_length=MOST_SCRIPTS)
 
 
 class OrchestratorSpec(Spec):

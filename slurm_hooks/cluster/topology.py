@@ -100,6 +100,10 @@ class Cluster:
     service_account: str = ""
     home_directory_storage: str = ""
     policy: Policy = field(default_factory=Policy)
+    prolog_scripts: tuple[str, ...] = ()
+    """The site's own bash scripts, whole, that each node of a job runs before it, in order."""
+    epilog_scripts: tuple[str, ...] = ()
+    """The same for after a job."""
 
     def pool_of(self, node: str) -> NodePool | None:
         """The pool that a node or VM name belongs to; None when it is not this cluster's."""

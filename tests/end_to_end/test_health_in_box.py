@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -98,3 +99,20 @@ def test_reboot_keeps_the_vm_and_its_disk_and_cures_what_does_not_last(
     assert fleet.vm_id(N0) == vm
     assert kept.exists()
     fleet.run_on(N0, "true")
+
+
+def test_site_script_of_the_cluster_file_keeps_a_job_from_starting(
+    start_box: Callable[..., Box], tmp_path: Path
+) -> None:
+    file = write_cluster(tmp_path / "cluster.json", static=1, nodes=1, policy={})
+    document = json.loads(file.read_text(encoding="utf-8"))
+    document["orchestrator_spec"]["slurm_spec"]["prolog_bash_scripts"] = [
+        "true",
+        "echo 'license server is gone'; exit 3",
+    ]
+    file.write_text(json.dumps(document), encoding="utf-8")
+    fleet = Fleet(start_box(cluster_file=file, options=short_times(FAST_LATENCY)))
+    fleet.wait_until_up(N0)
+    fleet.submit(1)
+    wait_until_drained(fleet, N0)
+    assert "MANUAL site_script 02.sh exit 3: license server is gone" in fleet.reason(N0)

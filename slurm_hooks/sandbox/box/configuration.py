@@ -81,7 +81,10 @@ def write_configuration(
     write_private(layout.munge_key, secrets.token_bytes(_MUNGE_KEY_BYTES))
     layout.cluster_file.write_bytes(cluster_file.read_bytes())
     for name, text in _rendered(state, cluster, options).items():
-        (layout.directory / name).write_text(text, encoding="utf-8")
+        path = layout.directory / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o644)
     with layout.settings.open("a", encoding="utf-8") as file:
         file.write(_more_settings(options))
     layout.slurm_conf.write_text(_slurm_conf(state), encoding="utf-8")

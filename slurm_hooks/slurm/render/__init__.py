@@ -16,6 +16,8 @@ from slurm_hooks.slurm.render.power_save import power_save_lines
 from slurm_hooks.slurm.render.scheduler import scheduler_lines
 
 __all__ = [
+    "EPILOG_SCRIPTS",
+    "PROLOG_SCRIPTS",
     "RenderError",
     "RenderOptions",
     "include_lines",
@@ -30,6 +32,9 @@ FRAGMENTS = {
     "scheduler": "Scheduling and requeueing.",
     "health": "Node health: what runs around jobs, and the reboot of a node.",
 }
+PROLOG_SCRIPTS, EPILOG_SCRIPTS = "prolog.d", "epilog.d"
+"""Directories of the site's own scripts."""
+
 _PLACES = {
     False: "Keep the directory slurm.conf.d beside slurm.conf and add the lines below. Configless"
     " nodes are sent only what lies beside slurm.conf: for them render with --configless.",
@@ -68,6 +73,24 @@ def render(cluster: Cluster, options: RenderOptions) -> dict[str, str]:
         " of slurm.conf or in /etc/slurm-hooks.",
         _settings(cluster, options),
     )
+    return texts | _site_scripts(cluster)
+
+
+def _site_scripts(cluster: Cluster) -> dict[str, str]:
+    """The cluster file's own scripts, a file each; nodes run them in the order of their names."""
+    texts = {}
+    for role, directory, scripts in (
+        ("Prolog", PROLOG_SCRIPTS, cluster.prolog_scripts),
+        ("Epilog", EPILOG_SCRIPTS, cluster.epilog_scripts),
+    ):
+        for number, script in enumerate(scripts, 1):
+            name = f"{directory}/{number:02}.sh"
+            about = (
+                f"Script {number} of {len(scripts)} that cluster {cluster.cluster_id} runs in its"
+                f" {role}. bash runs it as root on every compute node, which expects it, owned by"
+                f" root and writable by nobody else, as\n  /etc/slurm-hooks/{name}"
+            )
+            texts[name] = file_text(about, (Line(script.rstrip("\n"), ()),))
     return texts
 
 

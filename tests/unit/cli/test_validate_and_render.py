@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -134,6 +135,24 @@ def test_render_again_changes_only_what_is_new(tmp_path: Path) -> None:
     written = {name for name, state in answer["files"].items() if state == "written"}
     assert written == {"slurm.conf.d/power_save.conf"}
     assert "SuspendTime=60\n" in (tmp_path / "slurm.conf.d" / "power_save.conf").read_text()
+
+
+def test_script_that_left_the_cluster_file_is_removed_and_a_persons_own_is_not(
+    tmp_path: Path,
+) -> None:
+    document = json.loads(EXAMPLE.read_text())
+    slurm_spec = document["orchestrator_spec"]["slurm_spec"]
+    file, output = tmp_path / "cluster.json", tmp_path / "slurm"
+    slurm_spec["prolog_bash_scripts"] = ["echo 1", "echo 2"]
+    file.write_text(json.dumps(document))
+    assert run("render", file, "--output", output, *VERSION).exit_code == 0
+    (output / "prolog.d" / "50-own.sh").write_text("echo own\n")
+    slurm_spec["prolog_bash_scripts"] = ["echo 1"]
+    file.write_text(json.dumps(document))
+    result = run("render", file, "--output", output, *VERSION)
+    assert result.exit_code == 0
+    assert sorted(path.name for path in (output / "prolog.d").iterdir()) == ["01.sh", "50-own.sh"]
+    assert re.search(r"removed +\S*prolog\.d/02\.sh", result.output)
 
 
 def test_foreign_and_edited_files_are_kept_and_then_nothing_is_written(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from slurm_hooks.cluster.errors import ClusterFileError
 from slurm_hooks.cluster.load import DEFAULT_IMAGES, load_cluster
 from slurm_hooks.cluster.topology import ProvisioningModel
 from tests.shared_data import shared_file
-from tests.unit.cluster.files import ABSENT, EXAMPLE, build, changed
+from tests.unit.cluster.files import ABSENT, EXAMPLE, SLURM, build, changed
 
 
 def test_example_is_the_cluster_of_the_documentation() -> None:
@@ -166,6 +166,16 @@ def test_startup_script_may_look_like_a_placeholder() -> None:
     script = "#!/bin/sh\ncat <input> ${HOME} FOO_BAR\n"
     document = changed(node_pools__1__startup_script=script)
     assert build(document).pools["a3u"].startup_script == script
+
+
+def test_site_scripts_are_read_as_they_are_and_in_order() -> None:
+    before = ["#!/bin/bash\necho ${SLURM_JOB_ID} <x>\n", "SCRATCH_DIR"]
+    cluster = build(
+        changed(**{f"{SLURM}.prolog_bash_scripts": before, f"{SLURM}.epilogBashScripts": ["b"]})
+    )
+    assert cluster.prolog_scripts == tuple(before)
+    assert cluster.epilog_scripts == ("b",)
+    assert build(changed()).prolog_scripts == ()
 
 
 def test_declared_machine_type_beside_the_file_is_known(tmp_path: Path) -> None:

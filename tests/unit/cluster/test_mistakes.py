@@ -226,6 +226,22 @@ def test_unknown_field_names_the_nearest_known_one(key: str, nearest: str) -> No
     assert found[f"{POOL}.{key}"].remedy == f"did you mean {nearest}?"
 
 
+@pytest.mark.parametrize(
+    ("scripts", "place", "problem"),
+    [
+        (["true"] * 100, "", "has 100 parts"),
+        (["true", ""], "[1]", "is empty"),
+        ("true", "", "no list"),
+        ([7], "[0]", "no text"),
+    ],
+)
+def test_site_scripts_that_cannot_be_run_are_mistakes(
+    scripts: object, place: str, problem: str
+) -> None:
+    found = mistakes(changed(**{f"{SLURM}.prolog_bash_scripts": scripts}))
+    assert problem in found[f"{SLURM}.prolog_bash_scripts{place}"].problem
+
+
 def test_field_of_the_service_that_is_not_read_is_refused_by_name() -> None:
     found = mistakes(changed(node_pools__1__lustres=["projects/p/locations/z/instances/i"]))
     assert "does not read" in found[f"{POOL}.lustres"].problem

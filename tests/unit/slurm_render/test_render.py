@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -303,6 +305,26 @@ def test_rendered_file_is_recognised_until_it_is_edited() -> None:
         assert not is_as_rendered(text + "\n")
         assert not is_as_rendered(text.partition("\n")[2])
     assert not is_as_rendered("")
+
+
+def test_site_scripts_are_files_in_order_and_say_where_nodes_expect_them() -> None:
+    cluster = replace(
+        cluster_of(pool("p")),
+        prolog_scripts=("#!/bin/bash\necho one\n", "exit 3"),
+        epilog_scripts=("echo done",),
+    )
+    texts = render(cluster, RenderOptions(slurm_version=(24, 11)))
+    assert {name for name in texts if name.endswith(".sh")} == {
+        "prolog.d/01.sh",
+        "prolog.d/02.sh",
+        "epilog.d/01.sh",
+    }
+    assert "#   /etc/slurm-hooks/prolog.d/01.sh\n" in texts["prolog.d/01.sh"]
+    assert texts["prolog.d/01.sh"].endswith("\n\n#!/bin/bash\necho one\n")
+    bash = subprocess.run(["bash", "-s"], input=texts["prolog.d/02.sh"], text=True, check=False)
+    assert bash.returncode == 3
+    for text in texts.values():
+        assert is_as_rendered(text)
 
 
 def test_machine_type_outside_the_catalogue_is_refused() -> None:

@@ -26,6 +26,7 @@ from slurm_hooks.reconcile.actions import (
 )
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.reasons import set_aside_reason
+from slurm_hooks.reconcile.repair_actions import RepairNode
 from slurm_hooks.reconcile.snapshot import JobShare, Memory, ResumeCall
 from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag, NodeState
 from slurm_hooks.slurm.state_words import node_state_from_text, node_state_from_words
@@ -44,6 +45,11 @@ CHANGING = (NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN, NodeFlag.POWERING_UP)
 SIDE_FLAGS = tuple(flag for flag in NodeFlag if flag not in (*POWER_FLAGS, NodeFlag.CLOUD))
 MOST = 1_000_000
 A_PERSONS_REASON = "fan is loud"
+HEALTH_REASONS = (
+    "slurm-hooks: OK health_run passed inst=? boot=0123abcd ctx=background",
+    "slurm-hooks: REBOOT gpu_lost gpu 3 inst=? boot=0123abcd ctx=prolog job=7 restarts=0",
+    "slurm-hooks: REPLACE gpu_lost gpu 3 inst=? boot=0123abcd ctx=epilog job=7 gpus=8/8",
+)
 REASONS = (
     "",
     A_PERSONS_REASON,
@@ -53,6 +59,7 @@ REASONS = (
     set_aside_reason(A_PERSONS_REASON),
     f"{A_PERSONS_REASON} : ResumeTimeout reached",
     "kernel : reboot timed out",
+    *HEALTH_REASONS,
 )
 
 
@@ -165,6 +172,11 @@ class Case:
         return is_down or self.state.has(NodeFlag.DRAIN, NodeFlag.FAIL)
 
     @property
+    def has_power_flag(self) -> bool:
+        """Whether Slurm changes the node's power, or was asked to."""
+        return self.state.has(*POWER_FLAGS)
+
+    @property
     def works(self) -> bool:
         """Whether a job may be running or completing on the node: it is up, and has one. Slurm
         ends the jobs of a node before it is DOWN."""
@@ -238,7 +250,12 @@ def decide_chunk(chunk: list[tuple[NodeState, str, Surroundings]]) -> Iterator[D
 
 def _cluster() -> Cluster:
     cluster = example_cluster(min_node_count=CASES_A_SNAPSHOT, max_node_count=2 * CASES_A_SNAPSHOT)
-    policy = Policy(hold_after_failures=MOST, most_kills_a_pass=MOST, most_kills_percent=100)
+    policy = Policy(
+        hold_after_failures=MOST,
+        most_kills_a_pass=MOST,
+        most_kills_percent=100,
+        stop_repairs_least=MOST,
+    )
     return replace(cluster, policy=policy)
 
 
@@ -281,7 +298,7 @@ def _call(case: Case) -> ResumeCall | None:
 
 def _nodes_of(action: Action) -> tuple[str, ...]:
     match action:
-        case UpdateNode():
+        case UpdateNode() | RepairNode():
             return (action.node,)
         case DeleteInstance():
             return (action.name,)

@@ -84,12 +84,13 @@ class Watched:
 @dataclass
 class Life(Scenario):
     """A scenario with a door. `asked_for` has every request that there ever was: its name is free
-    again once it is reaped, which a restart may delay."""
+    again once it is reaped, which a restart may delay. `reboots_hang`: none ever ends."""
 
     asked_for: dict[tuple[RequestReference, datetime | None], tuple[str, ...]] = field(
         default_factory=dict
     )
     deaths: int = 0
+    reboots_hang: bool = False
     _delivered: int = 0
 
     def __post_init__(self) -> None:
@@ -130,6 +131,10 @@ class Life(Scenario):
         self.compute.state.finish_operations()
         self.compute.state.step()
         self.register_running()
+        if not self.reboots_hang:
+            issued = NodeFlag.REBOOT_ISSUED
+            self.slurm.come_back([n for n, k in self.slurm.nodes.items() if k.state.has(issued)])
+        self.slurm.issue_reboots()
         self.slurm.pass_power_thread()
         self.deliver_calls()
 

@@ -16,10 +16,12 @@ from slurm_hooks.reconcile.actions import (
     UpdateNode,
 )
 from slurm_hooks.reconcile.comments import node_reason
+from slurm_hooks.reconcile.repair_actions import RepairNode
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import JobState, NodeFlag
 from tests.unit.reconcile.every_state import (
     A_PERSONS_REASON,
+    HEALTH_REASONS,
     REASONS,
     Decided,
     Version,
@@ -60,7 +62,7 @@ def has_an_answer(result: Decided) -> bool:
 def spares_the_working(result: Decided) -> bool:
     """A node that runs or completes a job keeps it while its VM lives."""
     return (
-        not harmful(result, UpdateNode, DeleteInstance)
+        not harmful(result, UpdateNode, RepairNode, DeleteInstance)
         or not result.case.around.vm_lives
         or not result.case.works
     )
@@ -69,13 +71,13 @@ def spares_the_working(result: Decided) -> bool:
 def leaves_unknown_words_alone(result: Decided) -> bool:
     return not (
         result.case.state.unknown
-        and result.of(UpdateNode, DeleteInstance, InsertRequest, CancelRequest)
+        and result.of(UpdateNode, RepairNode, DeleteInstance, InsertRequest, CancelRequest)
     )
 
 
 def leaves_unknown_vms_alone(result: Decided) -> bool:
     odd = result.case.around.vm is InstanceStatus.UNKNOWN
-    return not (odd and harmful(result, UpdateNode, DeleteInstance, InsertRequest))
+    return not (odd and harmful(result, UpdateNode, RepairNode, DeleteInstance, InsertRequest))
 
 
 def leaves_unknown_requests_alone(result: Decided) -> bool:
@@ -103,13 +105,13 @@ def gives_a_young_vm_time_to_boot(result: Decided) -> bool:
         and around.vm in (InstanceStatus.STAGING, InstanceStatus.RUNNING)
         and not around.is_old
     )
-    touched = boots and harmful(result, UpdateNode, DeleteInstance)
+    touched = boots and harmful(result, UpdateNode, RepairNode, DeleteInstance)
     return not touched or not result.case.is_starting
 
 
 def leaves_what_a_person_took_out_alone(result: Decided) -> bool:
     """Only jobs below which the VM is gone are given back, and what is DOWN is drained too."""
-    touched = harmful(result, UpdateNode, DeleteInstance, InsertRequest)
+    touched = harmful(result, UpdateNode, RepairNode, DeleteInstance, InsertRequest)
     if not touched or not result.case.is_out_of_service:
         return True
     holds_jobs = result.case.works or result.case.state.has(NodeFlag.COMPLETING)
@@ -123,6 +125,20 @@ def keeps_what_a_person_said(result: Decided) -> bool:
     if all(A_PERSONS_REASON in reason for reason in reasons) or case.reason != A_PERSONS_REASON:
         return True
     return not case.is_kept_off
+
+
+def repairs_only_what_is_condemned_and_free(result: Decided) -> bool:
+    case = result.case
+    if not result.of(RepairNode):
+        return True
+    is_ours = case.reason in HEALTH_REASONS and case.state.has(NodeFlag.DRAIN)
+    lives = case.around.vm is InstanceStatus.RUNNING
+    return is_ours and not case.works and (case.is_off or (lives and not case.has_power_flag))
+
+
+def repairs_alone(result: Decided) -> bool:
+    """No other rule wants the node at the same time."""
+    return not (result.of(RepairNode) and result.of(UpdateNode, DeleteInstance, InsertRequest))
 
 
 def never_undrains(result: Decided) -> bool:
@@ -144,6 +160,8 @@ RULES: tuple[Callable[[Decided], bool], ...] = (
     gives_a_young_vm_time_to_boot,
     leaves_what_a_person_took_out_alone,
     keeps_what_a_person_said,
+    repairs_only_what_is_condemned_and_free,
+    repairs_alone,
     never_undrains,
 )
 
@@ -206,3 +224,13 @@ def test_every_pair_of_flags_of_a_version(version: Version) -> None:
     around = surroundings((None, InstanceStatus.RUNNING), (None,), (None, JobState.RUNNING))
     states = node_states(version, most_power_flags=2, most_side_flags=2)
     assert broken_rules(decided(states, around), least=100_000) == {}
+
+
+@pytest.mark.parametrize("version", [Version.V22_05, Version.LATER])
+def test_every_flag_of_a_condemned_node(version: Version) -> None:
+    around = surroundings((None, InstanceStatus.RUNNING), (None,), (None, JobState.RUNNING))
+    states = node_states(version, most_power_flags=1, most_side_flags=2)
+    drained = [state for state in states if state.has(NodeFlag.DRAIN)]
+    results = list(decided(drained, around, HEALTH_REASONS))
+    assert broken_rules(iter(results), least=15_000) == {}
+    assert sum(bool(result.of(RepairNode)) for result in results) > 100

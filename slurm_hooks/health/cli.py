@@ -25,7 +25,7 @@ from slurm_hooks.health.run import run_health
 
 _DESCRIPTION = """\
 Checks this node as slurmd's Prolog, Epilog and HealthCheckProgram do, and shows what they see.
-Nothing is drained and no job is touched from here. Policy: /etc/slurm-hooks/health.yaml."""
+Nothing is drained, mended or ended from here. Policy: /etc/slurm-hooks/health.yaml."""
 _GOOD, _NOT_WELL, _MISTAKE = 0, 1, 2
 
 
@@ -41,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return _GOOD
+    except OSError as error:
+        print(f"slurm-hooks-health: {error}", file=sys.stderr)
+        return _MISTAKE
     except KeyboardInterrupt:
         return 130
     return status
@@ -88,7 +91,9 @@ def _run(host: Host, options: argparse.Namespace) -> int:
     unknown = _unknown(options.checks)
     if unknown:
         return _no_such_check(unknown)
-    report = run_health(Context(options.context), host, load_policy(host), only=options.checks)
+    report = run_health(
+        Context(options.context), host, load_policy(host), only=options.checks, may_act=False
+    )
     if options.json:
         _print_json(_report_as_json(report))
     else:
@@ -123,7 +128,7 @@ def _list(host: Host, options: argparse.Namespace) -> int:
 
 
 def _clear(host: Host, options: argparse.Namespace) -> int:
-    by = options.by or os.environ.get("SUDO_USER") or getpass.getuser()
+    by = options.by or os.environ.get("SUDO_USER") or _login()
     now = datetime.now(UTC)
     if not write_cleared(host, now, by):
         print(f"cannot write below {host.state_directory}: are you root?", file=sys.stderr)
@@ -134,6 +139,13 @@ def _clear(host: Host, options: argparse.Namespace) -> int:
         print(f"What was logged until {now:%Y-%m-%d %H:%M:%S} UTC counts no more. To give the node")
         print("back to Slurm: scontrol update nodename=NODE state=resume")
     return _GOOD
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except KeyError:  # the number has no name here
+        return str(os.getuid())
 
 
 def _unknown(names: Sequence[str]) -> str:

@@ -39,7 +39,8 @@ def read(host: Host, key: str) -> str | None:
 
 
 def _exchange(url: str, key: str, deadline: float) -> bytes:
-    """The whole answer, headers included. Raises OSError (TimeoutError is one), ValueError or OverflowError."""
+    """The whole answer, headers included. Raises OSError (TimeoutError is one), and ValueError or
+    OverflowError for a port that is none."""
     import socket  # once a boot: the identity is kept
 
     place, _, path = url.removeprefix("http://").partition("/")

@@ -224,9 +224,9 @@ def test_the_output_ends_with_the_program_though_a_probe_lives_on(slurmd: Slurmd
         assert process.stdout.read() == ""
         assert probes & set(_probes())
     finally:
-        process.communicate()
         for probe in probes:
             os.kill(probe, signal.SIGKILL)
+        process.communicate(timeout=_PATIENCE_SECONDS)
 
 
 def test_a_job_that_failed_on_broken_hardware_of_its_own_runs_again(slurmd: Slurmd) -> None:

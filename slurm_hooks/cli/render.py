@@ -52,6 +52,12 @@ def render(
     suspend_timeout: Annotated[
         int, typer.Option(metavar="SECONDS", help="How long a VM may take to be deleted.")
     ] = 180,
+    contain: Annotated[
+        bool,
+        typer.Option(
+            "--contain/--no-contain", help="PrologFlags=Contain, which needs proctrack/cgroup."
+        ),
+    ] = True,
     configless: Annotated[
         bool, typer.Option("--configless", help="For nodes that get their files from slurmctld.")
     ] = False,
@@ -89,6 +95,7 @@ def render(
             suspend_time_seconds=suspend_time,
             suspend_timeout_seconds=suspend_timeout,
             configless=configless,
+            contain_jobs=contain,
             catalogue=catalogue_beside(file),
         )
         texts = render_cluster(cluster, options)

@@ -155,6 +155,14 @@ def test_script_that_left_the_cluster_file_is_removed_and_a_persons_own_is_not(
     assert re.search(r"removed +\S*prolog\.d/02\.sh", result.output)
 
 
+def test_nodes_may_have_programs_elsewhere_and_do_without_cgroups(tmp_path: Path) -> None:
+    arguments = ("--node-programs-directory", "/opt/node/bin", "--no-contain")
+    assert run("render", EXAMPLE, "--output", tmp_path, *VERSION, *arguments).exit_code == 0
+    text = (tmp_path / "slurm.conf.d" / "health.conf").read_text()
+    assert "\nProlog=/opt/node/bin/slurm-hooks-prolog\n" in text
+    assert "\nPrologFlags=Alloc,DeferBatch" in text
+
+
 def test_foreign_and_edited_files_are_kept_and_then_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "gres.conf").write_text("NodeName=mine Name=gpu File=/dev/nvidia0\n")
     result = run("render", EXAMPLE, "--output", tmp_path, *VERSION)

@@ -1,7 +1,7 @@
 """The events of repairs, and the keys by which each is recorded once. Pure.
 
-A sighting is named by what the reason says and by when Slurm got it. What is done to a VM is named
-by the VM, or by its boot, whatever was seen how often.
+A sighting is named by what the reason says and by when Slurm got it, and so is what follows from
+it. A reboot is named by the boot that it ends: what was seen how often before makes no two of it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def repair_events(
             return (_of_vm(sighting, EventKind.VM_REBOOT, key, instance_id, why),)
         case RepairKind.REPLACE:
             return tuple(
-                _of_vm(sighting, step, f"{step} {sighting.node} {instance_id}", instance_id, why)
+                _of_vm(sighting, step, f"{step} {sighting.name}", instance_id, why)
                 for step in (EventKind.VM_SLURM_POWER_DOWN, EventKind.VM_DELETION)
             )
         case RepairKind.RETURN | RepairKind.RETURN_OFF:

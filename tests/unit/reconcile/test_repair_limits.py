@@ -97,6 +97,13 @@ def test_repair_that_was_cut_short_does_not_forbid_itself() -> None:
     assert repairs(again.plan()) == {N0: RepairKind.REPLACE}
 
 
+def test_vm_that_outlived_its_replacement_counts_as_repaired() -> None:
+    world = world_of(drained(reason()), past=PAST_REPAIRS[:1])
+    past = after(world.plan(), PAST_REPAIRS[:1])
+    again = world_of(drained(reason(), given=NOW))
+    assert repairs(replace(again, repairs=past).plan()) == {}
+
+
 def test_what_is_no_repair_does_not_count() -> None:
     drains = [happened(EventKind.VM_SLURM_DRAIN, minutes_ago=at) for at in (600, 500, 400)]
     assert repairs(world_of(drained(reason()), past=drains).plan()) == {N0: RepairKind.REPLACE}

@@ -21,19 +21,19 @@ LATER_BOOT = "4567abcd"
 
 def reason(verdict: Verdict = Verdict.REPLACE, name: str = N0, **changes: object) -> str:
     """A health run's reason about the VM that the node has, found before job 7."""
-    found = HealthReason(
-        verdict,
-        "gpu_lost",
-        "gpu 3 fell off the bus",
-        vm(name).instance_id,
-        BOOT,
-        context=Context.PROLOG,
-        job_id=7,
-        restart_count=0,
-        gpus_used=8,
-        gpus_present=8,
-    )
-    return format_reason(replace(found, **changes))  # type: ignore[arg-type]
+    found: dict[str, object] = {
+        "verdict": verdict,
+        "check": "gpu_lost",
+        "detail": "gpu 3 fell off the bus",
+        "instance_id": vm(name).instance_id,
+        "boot": BOOT,
+        "context": Context.PROLOG,
+        "job_id": 7,
+        "restart_count": 0,
+        "gpus_used": 8,
+        "gpus_present": 8,
+    }
+    return format_reason(HealthReason(**{**found, **changes}))  # type: ignore[arg-type]
 
 
 def drained(

@@ -10,10 +10,13 @@ from slurm_hooks.health.reason import HealthReason
 from slurm_hooks.history.event import Event, EventKind
 from slurm_hooks.reconcile.phases import VmPhase
 from slurm_hooks.reconcile.repair_actions import RepairKind
-from slurm_hooks.reconcile.repair_events import Sighting, reboot_key
+from slurm_hooks.reconcile.repair_events import Sighting, reboot_key, return_key
 from slurm_hooks.reconcile.repairs import RepairLog, Standing, health_reason_of, standing_of
 from slurm_hooks.reconcile.views import NodeView
 from slurm_hooks.slurm.model import NodeFlag
+
+REST_BETWEEN_REQUEUES = timedelta(minutes=5)
+"""As long as a fabric may take to register after a boot."""
 
 _NOT_DRAINED = (
     NodeFlag.REBOOT_ISSUED,
@@ -105,6 +108,8 @@ def _for_drained(
     match reason.verdict:
         case Verdict.OK:
             return Repair(RepairKind.RETURN, "a health run passed")
+        case Verdict.REQUEUE if _rests(one, log, now):
+            return None
         case Verdict.REQUEUE:
             return Repair(RepairKind.RETURN, f"{reason.check} failed a job and not the node")
         case Verdict.RESET | Verdict.REBOOT:
@@ -113,6 +118,19 @@ def _for_drained(
             return Repair(RepairKind.REPLACE, f"{reason.check}: {reason.detail}".rstrip(": "))
         case _:
             return None
+
+
+def _rests(one: Condemned, log: RepairLog, now: datetime) -> bool:
+    """Whether the node has failed another job for the same cause a moment ago: returned at once, it
+    would fail one after another."""
+    own = return_key(one.sighting)
+    return any(
+        event.check == one.reason.check
+        and event.verdict == Verdict.REQUEUE
+        and event.key != own
+        and now - event.time_utc < REST_BETWEEN_REQUEUES
+        for event in log.of_node(one.name, EventKind.VM_RETURNED)
+    )
 
 
 def _reboot_or_more(

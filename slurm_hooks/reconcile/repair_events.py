@@ -78,6 +78,11 @@ def reboot_key(sighting: Sighting, instance_id: str) -> str:
     return f"{EventKind.VM_REBOOT} {sighting.node} {instance_id}/{reason.boot} {reason.check}"
 
 
+def return_key(sighting: Sighting) -> str:
+    """The key of the end of a drain."""
+    return f"{EventKind.VM_RETURNED} {sighting.name}"
+
+
 def repair_events(
     sighting: Sighting, kind: RepairKind, instance_id: str, why: str
 ) -> tuple[Event, ...]:
@@ -93,8 +98,7 @@ def repair_events(
                 for step in (EventKind.VM_SLURM_POWER_DOWN, EventKind.VM_DELETION)
             )
         case RepairKind.RETURN | RepairKind.RETURN_OFF:
-            event_kind = EventKind.VM_RETURNED
-            return (sighting.event(event_kind, f"{event_kind} {sighting.name}", now, why),)
+            return (sighting.event(EventKind.VM_RETURNED, return_key(sighting), now, why),)
 
 
 def _of_vm(sighting: Sighting, kind: EventKind, key: str, instance_id: str, message: str) -> Event:

@@ -12,7 +12,7 @@ from slurm_hooks.health.model import Context, Verdict
 from slurm_hooks.history.event import Event, EventKind
 from slurm_hooks.reconcile.actions import NoticeKind, UpdateNode
 from slurm_hooks.reconcile.repair_actions import RepairKind, RepairNode
-from slurm_hooks.reconcile.repairs import Standing, health_reason_of, standing_of
+from slurm_hooks.reconcile.repairs import Standing, health_reason_of, log_of, standing_of
 from slurm_hooks.reconcile.snapshot import System, Unavailable
 from slurm_hooks.slurm.model import BaseState, JobState, Node, NodeFlag
 from tests.unit.reconcile.builders import CLUSTER, N0, NOW, World, job, node, vm
@@ -82,6 +82,20 @@ def test_new_reason_is_recorded_with_what_it_tells(
 def test_requeue_condemns_no_node() -> None:
     plan = world_of(drained(reason(Verdict.REQUEUE))).plan()
     assert kinds(events_of(plan)) == [EventKind.VM_PROLOG_ERROR, EventKind.VM_RETURNED]
+
+
+def test_node_that_fails_one_job_after_another_rests_in_between() -> None:
+    first = world_of(drained(reason(Verdict.REQUEUE), given=NOW - timedelta(minutes=4)))
+    past = [
+        replace(event, time_utc=NOW - timedelta(minutes=4)) for event in events_of(first.plan())
+    ]
+    assert repair_of(replace(first, repairs=log_of(past))) is RepairKind.RETURN
+    again = world_of(drained(reason(Verdict.REQUEUE)), past=past)
+    assert repair_of(again) is None
+    earlier = [replace(event, time_utc=NOW - timedelta(minutes=6)) for event in past]
+    assert repair_of(replace(again, repairs=log_of(earlier))) is RepairKind.RETURN
+    other = world_of(drained(reason(Verdict.REQUEUE, check="xids")), past=past)
+    assert repair_of(other) is RepairKind.RETURN
 
 
 def test_passed_run_is_no_error() -> None:

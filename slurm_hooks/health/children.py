@@ -12,14 +12,13 @@ import select
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _MOST_OUTPUT_BYTES = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """How a program ended. `status` is its exit status, minus the signal's number, or None when
     it had not ended at its deadline; `output` what it wrote, stdout and stderr together."""
 

@@ -6,7 +6,7 @@ it may ask to be let back. A replaced VM has no such memory and needs none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from slurm_hooks.health import files
 from slurm_hooks.health.host import Host
@@ -15,8 +15,7 @@ from slurm_hooks.health.model import Verdict
 _FILE = "drained"
 
 
-@dataclass(frozen=True, slots=True)
-class OwnDrain:
+class OwnDrain(NamedTuple):
     """The verdict and the boot for which this node was drained."""
 
     verdict: Verdict

@@ -7,7 +7,7 @@ asks for it, so that a hang is known to be that check's.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from datetime import datetime
 
 from slurm_hooks.health.driver.model import Driver, DriverError, Gpu
@@ -18,38 +18,53 @@ from slurm_hooks.health.policy import ExpectedHardware, HealthPolicy
 _LAST_WORDS_SECONDS = 0.5
 
 
-@dataclass(slots=True)
 class Evidence:
     """One health run's material.
 
     `now` is aware and in UTC. `counters` are those of this run, to be kept as the next baseline;
     `baseline` those that the job's Prolog kept, by the same keys, and `baseline_time` when: both
     are empty without one. A check writes a counter by `note` and gets its growth back.
+
+    `cleared_time` is when a person last said that what was logged before is dealt with.
+    `driver_is_judged` says that the check `driver` has run: then its finding stands for all that a
+    driver which does not open would bring. `deadline` is when the run is over, by the monotonic
+    clock: what waits asks `seconds_left` first, since a run that is cut off passes for a driver
+    that hangs. `may_act` says whether a check may mend or end something: a person who only looks
+    changes nothing.
     """
 
-    context: Context
-    host: Host
-    policy: HealthPolicy
-    expected: ExpectedHardware
-    driver: Driver
-    now: datetime
-    job: JobOnNode | None = None
-    baseline: dict[str, float] = field(default_factory=dict)
-    baseline_time: datetime | None = None
-    counters: dict[str, float] = field(default_factory=dict)
-    cleared_time: datetime | None = None
-    """When a person last said that what was logged before is dealt with."""
-    driver_is_judged: bool = False
-    """Whether the check `driver` has run: then its finding stands for all that a driver which
-    does not open would bring."""
-    deadline: float | None = None
-    """When the run is over, by the monotonic clock. What waits asks `seconds_left` first: a run
-    that is cut off passes for a driver that hangs."""
-    may_act: bool = True
-    """Whether a check may mend or end something. A person who only looks changes nothing."""
-    _gpus: tuple[Gpu, ...] | None = None
-    _is_open: bool = False
-    _driver_error: DriverError | None = None
+    def __init__(
+        self,
+        context: Context,
+        host: Host,
+        policy: HealthPolicy,
+        expected: ExpectedHardware,
+        driver: Driver,
+        now: datetime,
+        job: JobOnNode | None = None,
+        baseline: Mapping[str, float] | None = None,
+        baseline_time: datetime | None = None,
+        cleared_time: datetime | None = None,
+        deadline: float | None = None,
+        may_act: bool = True,
+    ) -> None:
+        self.context = context
+        self.host = host
+        self.policy = policy
+        self.expected = expected
+        self.driver = driver
+        self.now = now
+        self.job = job
+        self.baseline = baseline or {}
+        self.baseline_time = baseline_time
+        self.cleared_time = cleared_time
+        self.deadline = deadline
+        self.may_act = may_act
+        self.counters: dict[str, float] = {}
+        self.driver_is_judged = False
+        self._gpus: tuple[Gpu, ...] | None = None
+        self._is_open = False
+        self._driver_error: DriverError | None = None
 
     @property
     def expects_gpus(self) -> bool:

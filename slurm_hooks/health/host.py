@@ -7,15 +7,14 @@ its `sys`, `proc`, `dev`, `etc`, `var`, `run`, `mnt` and driver library.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from typing import NamedTuple
 
 METADATA_URL = "http://169.254.169.254/computeMetadata/v1"
 """By the address, which never changes: looking the name up has no deadline, and a node whose
 network is broken must say so in time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(NamedTuple):
     """The places of one node. `name` is its name in Slurm, empty where nobody said it.
 
     `slurm_bin_directory` is where scontrol lies; empty searches the usual directories.

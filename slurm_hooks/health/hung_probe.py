@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from slurm_hooks.health import files
 from slurm_hooks.health.host import Host
@@ -12,8 +12,7 @@ _FILE = "hung-probe"
 _WORDS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class HungProbe:
+class HungProbe(NamedTuple):
     """A process of ours that could not be ended, and the check that it hangs in."""
 
     process_id: int

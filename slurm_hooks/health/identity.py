@@ -7,7 +7,7 @@ ask it, and none waits for it where it does not answer.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from slurm_hooks.health import files, metadata
 from slurm_hooks.health.host import Host
@@ -17,8 +17,7 @@ _INSTANCE_ID = re.compile(r"[0-9]{1,20}")
 _MACHINE_TYPE = re.compile(r"[a-z][a-z0-9-]{0,62}")
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """`boot` are the first 8 hexadecimal digits of the kernel's boot id. Texts are empty where
     nobody could say."""
 

@@ -6,8 +6,10 @@ One file a job in the node's state directory, so the files also tell which jobs 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import NamedTuple
 
 from slurm_hooks.health import files
 from slurm_hooks.health.host import Host
@@ -16,12 +18,11 @@ from slurm_hooks.health.identity import boot_of
 _BOOT = "boot "
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
+class Baseline(NamedTuple):
     """Counters at the beginning of a job, by the keys that checks chose; `time` in UTC."""
 
     time: datetime | None = None
-    counters: dict[str, float] = field(default_factory=dict)
+    counters: Mapping[str, float] = MappingProxyType({})
 
 
 def keep_baseline(host: Host, job_id: int, time: datetime, counters: dict[str, float]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class Context(enum.StrEnum):
@@ -55,8 +55,7 @@ def gravest(verdicts: Iterable[Verdict]) -> Verdict:
     return max(verdicts, key=lambda verdict: verdict.gravity, default=Verdict.OK)
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One thing that a check saw. A check that finds nothing wrong yields nothing.
 
     `check` is the check's name. `detail` is a short text for people, most important first, in one
@@ -73,8 +72,7 @@ class Finding:
     of_job: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class JobOnNode:
+class JobOnNode(NamedTuple):
     """The job that a Prolog or Epilog is about, from Slurm's own variables.
 
     `gpus` are minor numbers. `exit_code` is known in the Epilog alone. `restart_count` is 0 on

@@ -5,13 +5,14 @@ Written in /etc/slurm-hooks/health.yaml. Every default works without a file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 from slurm_hooks.health.model import Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedHardware:
+class ExpectedHardware(NamedTuple):
     """What a machine type has; None for what is not checked.
 
     `nvlinks` are active links a GPU, 0 where it has none by design.
@@ -23,8 +24,7 @@ class ExpectedHardware:
     network_interfaces: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
+class Thresholds(NamedTuple):
     """Limits beyond which a value is a finding."""
 
     disk_warn_percent: int = 90
@@ -41,8 +41,7 @@ class Thresholds:
     dcgm_every_minutes: int = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Deadlines:
+class Deadlines(NamedTuple):
     """Seconds. `prolog` is for the whole run of the checks, whatever the driver does."""
 
     prolog: float = 5.0
@@ -52,18 +51,17 @@ class Deadlines:
     site_script: float = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class HealthPolicy:
+class HealthPolicy(NamedTuple):
     """The whole policy. `xids` overrides the Xid table, `machine_types` adds to the built-in
     expectations, `observe` reports and does not act, `observed_checks` the same for single ones."""
 
     observe: bool = False
     observed_checks: frozenset[str] = frozenset()
     disabled_checks: frozenset[str] = frozenset()
-    xids: dict[int, Verdict] = field(default_factory=dict)
-    machine_types: dict[str, ExpectedHardware] = field(default_factory=dict)
+    xids: Mapping[int, Verdict] = MappingProxyType({})
+    machine_types: Mapping[str, ExpectedHardware] = MappingProxyType({})
     most_restarts: int = 3
     """A job that was queued again so often is not queued again by an Epilog."""
     disks: tuple[str, ...] = ("/", "/mnt/localssd", "/mnt/localdisk")
-    thresholds: Thresholds = field(default_factory=Thresholds)
-    deadlines: Deadlines = field(default_factory=Deadlines)
+    thresholds: Thresholds = Thresholds()
+    deadlines: Deadlines = Deadlines()

@@ -5,7 +5,6 @@ Without a file all defaults hold, and YAML is not even imported.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
@@ -189,7 +188,7 @@ class _Reader:
 
     def _numbers(self, defaults: _Part, place: str, value: object) -> _Part:
         """The defaults with the numbers that the file gives."""
-        known = {field.name for field in dataclasses.fields(defaults)}
+        known = defaults._fields
         given = {}
         for name, number in self._mapping(place, value):
             if name not in known:
@@ -200,7 +199,7 @@ class _Reader:
                 self.mistakes.append(f"{place}.{name}: {number!r} is no number of 0 or more")
             else:
                 given[name] = number
-        return dataclasses.replace(defaults, **given)  # type: ignore[arg-type]
+        return defaults._replace(**given)  # type: ignore[arg-type]
 
     def _mapping(self, place: str, value: object) -> Iterator[tuple[Any, Any]]:
         if isinstance(value, Mapping):

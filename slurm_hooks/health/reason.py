@@ -9,7 +9,7 @@ Most important first, since `sinfo` cuts reasons off. Pure.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from slurm_hooks.health.model import Context, Verdict
 
@@ -27,8 +27,7 @@ _FORM = re.compile(
 _UNSAFE = re.compile(r"[^A-Za-z0-9 .,:;/_()%+*<>@-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class HealthReason:
+class HealthReason(NamedTuple):
     """Why a node is drained. `instance_id` and `boot` (8 hexadecimal digits) are "" if unknown.
 
     `gpus_used` of `gpus_present` are those that the job had; both are None without a job. A

@@ -11,7 +11,6 @@ import select
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,14 +34,14 @@ _REAP_SECONDS = 0.2
 _MOST_DESCRIPTORS = 65_536
 
 
-@dataclass(slots=True)
 class _Told:
     """What the child has told so far."""
 
-    findings: list[Finding] = field(default_factory=list)
-    counters: dict[str, float] = field(default_factory=dict)
-    check: str = ""
-    is_over: bool = False
+    def __init__(self, check: str = "") -> None:
+        self.findings: list[Finding] = []
+        self.counters: dict[str, float] = {}
+        self.check = check
+        self.is_over = False
 
     def take(self, frame: tuple[Any, ...]) -> None:
         kind, *values = frame

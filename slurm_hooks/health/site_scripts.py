@@ -10,7 +10,6 @@ import os
 import stat
 from collections.abc import Mapping
 
-from slurm_hooks.health.children import PATH, run_program
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.model import Context, Finding, Verdict
 
@@ -31,6 +30,10 @@ def run_site_scripts(
         names = sorted(name for name in os.listdir(directory) if not name.startswith("."))
     except OSError:
         return []
+    if not names:
+        return []
+    from slurm_hooks.health.children import PATH
+
     kept = {"PATH": PATH, "LANG": "C.UTF-8", **_slurms_own(environment)}
     for name in names:
         finding = _run(os.path.join(directory, name), name, kept, seconds)
@@ -55,6 +58,8 @@ def _run(path: str, name: str, environment: Mapping[str, str], seconds: float) -
         return _finding(name, f"could not be read: {error.strerror}")
     if found.st_uid not in (0, os.geteuid()) or stat.S_IMODE(found.st_mode) & 0o022:
         return _finding(name, "is writable by others than root and was not run")
+    from slurm_hooks.health.children import run_program
+
     try:
         ended = run_program((_BASH, path), seconds, environment)
     except OSError as error:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class DriverFault(enum.IntEnum):
@@ -40,20 +39,18 @@ class DriverError(Exception):
         self.call = call
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(NamedTuple):
     """One GPU. `index` is NVML's (PCI order), `minor` the N of /dev/nvidiaN and of Slurm's
     SLURM_JOB_GPUS; the two can differ. `pci_address` is `0000:9b:00`: domain, bus, device."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # hides a method that nobody needs of a GPU
     minor: int
     pci_address: str
     uuid: str = ""
     serial: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RemappedRows:
+class RemappedRows(NamedTuple):
     """Rows of memory replaced by spare ones, and whether that is pending or has failed."""
 
     corrected: int
@@ -62,16 +59,14 @@ class RemappedRows:
     has_failed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class EccCounts:
+class EccCounts(NamedTuple):
     """Memory errors since the driver was loaded (volatile)."""
 
     corrected: int
     uncorrected: int
 
 
-@dataclass(frozen=True, slots=True)
-class SramErrors:
+class SramErrors(NamedTuple):
     """Uncorrected SRAM errors since the driver was loaded; `is_over_threshold` is decisive."""
 
     parity: int
@@ -80,31 +75,27 @@ class SramErrors:
     is_over_threshold: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RetiredPages:
+class RetiredPages(NamedTuple):
     """Memory pages that are taken out of use (before Ampere)."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # hides a method that nobody needs here
     is_pending: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NvLinks:
+class NvLinks(NamedTuple):
     """The NVLinks of a GPU: for each link whether it is active."""
 
     active: tuple[bool, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NvLinkErrors:
+class NvLinkErrors(NamedTuple):
     """Counters of all links of a GPU together, and its bit error rate, None where unknown."""
 
     recoveries_failed: int | None
     effective_bit_error_rate: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Fabric:
+class Fabric(NamedTuple):
     """A GPU's place in the NVLink fabric: NVML's numbers as they are (state 3 is completed)."""
 
     state: int
@@ -113,8 +104,7 @@ class Fabric:
     health_summary: int
 
 
-@dataclass(frozen=True, slots=True)
-class PcieLink:
+class PcieLink(NamedTuple):
     """Width (lanes) and generation of a GPU's PCIe link, now and at most."""
 
     width: int
@@ -123,8 +113,7 @@ class PcieLink:
     max_generation: int
 
 
-@dataclass(frozen=True, slots=True)
-class PcieErrors:
+class PcieErrors(NamedTuple):
     """PCIe error counters since the driver was loaded; None for those that are not kept."""
 
     replays: int | None
@@ -133,8 +122,7 @@ class PcieErrors:
     fatal: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ThrottleTimes:
+class ThrottleTimes(NamedTuple):
     """Nanoseconds for which clocks were held down; None for those that are not kept."""
 
     power: int | None
@@ -143,8 +131,7 @@ class ThrottleTimes:
     hardware_power_brake: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class GpuMemory:
+class GpuMemory(NamedTuple):
     """Bytes of a GPU's memory: `reserved` by the driver itself, `used` without those."""
 
     total: int

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -28,7 +27,7 @@ def server() -> Iterator[MetadataServer]:
 
 
 def _host(node: NodeRoot, server: MetadataServer) -> Host:
-    return replace(node.host(), metadata_url=server.url)
+    return node.host()._replace(metadata_url=server.url)
 
 
 def test_a_value_is_asked_for_with_the_header_that_the_server_wants(
@@ -83,7 +82,7 @@ def test_a_slow_server_is_not_waited_for(
     "url", ["http://127.0.0.1:1/x", "http://127.0.0.1:port/x", "http://127.0.0.1:99999/x", "", "x:"]
 )
 def test_a_server_that_is_not_there_is_no_answer(bare_node: NodeRoot, url: str) -> None:
-    assert metadata.read(replace(bare_node.host(), metadata_url=url), "instance/id") is None
+    assert metadata.read(bare_node.host()._replace(metadata_url=url), "instance/id") is None
 
 
 def test_the_server_is_known_by_its_address_so_that_no_name_is_looked_up() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from subprocess import run
 
@@ -124,7 +123,9 @@ def test_garbage_in_place_of_the_log_is_unknown(node: NodeRoot, driver: NvmlDriv
 def test_missing_log_of_a_node_without_gpus_is_nothing(bare_node: NodeRoot) -> None:
     bare_node.path("dev", "kmsg").unlink()
     evidence = evidence_of(bare_node, bare_node.driver(), PROLOG)
-    assert found(replace(evidence, expected=ExpectedHardware(gpus=0), job=None)) == []
+    evidence.expected = ExpectedHardware(gpus=0)
+    evidence.job = None
+    assert found(evidence) == []
 
 
 def test_fault_before_the_job_is_not_the_jobs(

@@ -154,7 +154,7 @@ def gpu(
         try:
             box.control.gpu_fault(node, fault, gpu=gpu_minor, number=number, lasting=lasting)
         except EmulatorControlError as error:
-            raise BoxError(str(error)) from None
+            raise BoxError(error.reason) from None
     typer.echo(f"{node}: GPU {gpu_minor} is broken. Its next health check or job finds it.")
 
 

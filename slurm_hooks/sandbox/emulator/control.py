@@ -16,11 +16,15 @@ from urllib.parse import quote
 
 
 class EmulatorControlError(Exception):
-    """The emulator refused a control call or did not answer in time. `status` is None then."""
+    """The emulator refused a control call or did not answer in time. `status` is None then.
 
-    def __init__(self, message: str, status: int | None = None) -> None:
+    `reason` is what the emulator said, without the call.
+    """
+
+    def __init__(self, message: str, status: int | None = None, reason: str = "") -> None:
         super().__init__(message)
         self.status = status
+        self.reason = reason or message
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,10 +278,19 @@ class EmulatorControl:
         except urllib.error.HTTPError as error:
             with error:
                 detail = error.read().decode(errors="replace")
-            raise EmulatorControlError(f"{method} {url}: {detail}", error.code) from None
+            message = f"{method} {url}: {detail}"
+            raise EmulatorControlError(message, error.code, _reason_in(detail)) from None
         except OSError as error:
             raise EmulatorControlError(f"{method} {url}: {error}") from error
         parsed = json.loads(text or b"{}")
         if not isinstance(parsed, dict):
             raise EmulatorControlError(f"{method} {url}: the answer is not a JSON object")
         return parsed
+
+
+def _reason_in(detail: str) -> str:
+    """The text of an error's JSON; all of it where it is none."""
+    try:
+        return str(json.loads(detail)["error"])
+    except (ValueError, KeyError, TypeError):
+        return detail

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from tests.bench import decisions, hooks, passes
+from tests.bench import decisions, hooks, node_health, passes
 
 SIZES = (1_000, 10_000)
 
 
 def main() -> None:
-    """Measure hooks and decisions, then passes over both sizes."""
+    """Measure hooks, node health and decisions, then passes over both sizes."""
     console = Console()
     console.print(hooks.measure())
+    console.print(node_health.measure())
     console.print(decisions.measure())
     console.print(passes.resume_table())
     results = []

@@ -31,6 +31,7 @@ KEYS = (
 SWITCHES = ("on", "off", "observe")
 _HIGHEST_XID = 9999
 _LONGEST_PROLOG_SECONDS = 10.0
+_LONGEST_BACKGROUND_SECONDS = 50.0
 
 
 class PolicyError(Exception):
@@ -179,11 +180,16 @@ class _Reader:
 
     def _deadlines(self, value: object) -> Deadlines:
         deadlines = self._numbers(Deadlines(), "deadlines", value)
-        if deadlines.prolog > _LONGEST_PROLOG_SECONDS:
-            self.mistakes.append(
-                f"deadlines.prolog: {deadlines.prolog:g} is too long, jobs wait for it and slurmd"
-                f" calls it hung: write {_LONGEST_PROLOG_SECONDS:g} at most"
-            )
+        for name, longest, why in (
+            ("prolog", _LONGEST_PROLOG_SECONDS, "jobs wait for it and slurmd calls it hung"),
+            ("background", _LONGEST_BACKGROUND_SECONDS, "slurmd kills it after 60"),
+        ):
+            seconds = getattr(deadlines, name)
+            if seconds + deadlines.report > longest:
+                self.mistakes.append(
+                    f"deadlines.{name}: {seconds:g} and {deadlines.report:g} for the report are"
+                    f" too long, {why}: write {longest:g} at most for both together"
+                )
         return deadlines
 
     def _numbers(self, defaults: _Part, place: str, value: object) -> _Part:

@@ -1,4 +1,4 @@
-"""The Prolog on a healthy node of eight GPUs, beside a Python that does nothing, beside NVIDIA's own
+"""The Prolog on a healthy node of eight GPUs, beside a bare Python, beside NVIDIA's own
 binding alone, and beside a shell script of ten checks that asks no GPU."""
 
 from __future__ import annotations

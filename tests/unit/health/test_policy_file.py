@@ -123,3 +123,16 @@ def test_a_run_goes_on_with_the_defaults_and_says_so_in_the_log(tmp_path: Path) 
 
     assert policy == HealthPolicy()
     assert "policy not obeyed" in log.read_text() and "obseve: unknown" in log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("deadlines", "name"),
+    [
+        ("{prolog: 7.1}", "prolog"),
+        ("{prolog: 5, report: 6}", "prolog"),
+        ("{background: 47.1}", "background"),
+    ],
+)
+def test_a_run_that_slurmd_would_not_wait_for_is_a_mistake(deadlines: str, name: str) -> None:
+    with pytest.raises(PolicyError, match=f"deadlines.{name}"):
+        parse_policy(f"deadlines: {deadlines}", "health.yaml")

@@ -30,7 +30,7 @@ machine_types:
 most_restarts: 5
 disks: [/, /scratch]
 thresholds: {{disk_full_percent: 95}}
-deadlines: {{prolog: 8}}
+deadlines: {{prolog: 7}}
 """
 
 
@@ -46,7 +46,7 @@ def test_every_key_is_obeyed() -> None:
     assert policy.most_restarts == 5
     assert policy.disks == ("/", "/scratch")
     assert policy.thresholds.disk_full_percent == 95
-    assert policy.deadlines.prolog == 8
+    assert policy.deadlines.prolog == 7
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "{}"])
@@ -74,7 +74,7 @@ def test_a_single_check_can_be_observed_only() -> None:
         ("most_restarts: -1", "most_restarts: -1 is no number"),
         ("disks: [scratch]", "disks: 'scratch' is no absolute path"),
         ("thresholds: {disk_full_percent: much}", "'much' is no number of 0 or more"),
-        ("deadlines: {prolog: 60}", "deadlines.prolog: 60 is too long"),
+        ("deadlines: {prolog: 60}", "deadlines.prolog: 60 and 3 for the report are too long"),
         ("thresholds: 7", "thresholds: must be a mapping"),
         ("- observe", "must be a mapping of keys to values"),
         ("observe: [", "health.yaml"),

@@ -209,7 +209,7 @@ def test_a_driver_that_hangs_ends_the_prolog_in_time_and_condemns_the_node(
 
 def test_the_output_ends_with_the_program_though_a_probe_lives_on(slurmd: Slurmd) -> None:
     slurmd.node.change_driver(hangs={ATTACH: Hang.STUBBORN})
-    _policy(slurmd.node, "deadlines: {prolog: 9}")
+    _policy(slurmd.node, "deadlines: {prolog: 7}")
     before = set(_probes())
     process = slurmd.start("prolog", _JOB)
     wait_until("the probe", lambda: bool(set(_probes()) - before), 20)

@@ -5,6 +5,7 @@ Without a file all defaults hold, and YAML is not even imported.
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
@@ -30,6 +31,7 @@ KEYS = (
 )
 SWITCHES = ("on", "off", "observe")
 _HIGHEST_XID = 9999
+_SHORTEST_SECONDS = 1.0
 _LONGEST_PROLOG_SECONDS = 10.0
 _LONGEST_BACKGROUND_SECONDS = 50.0
 
@@ -84,7 +86,7 @@ def parse_policy(text: str, path: str) -> HealthPolicy:
 
     try:
         tree = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date that is none
         raise PolicyError(path, [" ".join(str(error).split())]) from None
     reader = _Reader({check.name for check in all_checks()})
     policy = reader.read({} if tree is None else tree)
@@ -149,7 +151,8 @@ class _Reader:
     def _switches(self, value: object) -> dict[str, str]:
         switches = {}
         for name, switch in self._mapping("checks", value):
-            text = {True: "on", False: "off"}.get(switch, switch)  # YAML reads on and off so
+            is_read_so = isinstance(switch, bool)  # YAML reads on and off so
+            text = SWITCHES[0 if switch else 1] if is_read_so else switch
             if name not in self._check_names:
                 names = ", ".join(sorted(self._check_names))
                 self.mistakes.append(f"checks.{name}: no such check, they are {names}")
@@ -163,7 +166,7 @@ class _Reader:
         for number, word in self._mapping("xids", value):
             if not isinstance(number, int) or not 0 < number <= _HIGHEST_XID:
                 self.mistakes.append(f"xids.{number}: an Xid is a number such as 79")
-            elif word not in Verdict.__members__:
+            elif not isinstance(word, str) or word not in Verdict.__members__:
                 words = ", ".join(Verdict.__members__)
                 self.mistakes.append(f"xids.{number}: {word!r} is no verdict, write one of {words}")
             else:
@@ -180,6 +183,12 @@ class _Reader:
 
     def _deadlines(self, value: object) -> Deadlines:
         deadlines = self._numbers(Deadlines(), "deadlines", value)
+        for name, seconds in deadlines._asdict().items():
+            if seconds < _SHORTEST_SECONDS:
+                self.mistakes.append(
+                    f"deadlines.{name}: {seconds:g} is too short, a healthy node would pass for"
+                    f" one that hangs: write {_SHORTEST_SECONDS:g} at least"
+                )
         for name, longest, why in (
             ("prolog", _LONGEST_PROLOG_SECONDS, "jobs wait for it and slurmd calls it hung"),
             ("background", _LONGEST_BACKGROUND_SECONDS, "slurmd kills it after 60"),
@@ -201,14 +210,23 @@ class _Reader:
                 self.mistakes.append(
                     f"{place}.{name}: unknown, write one of {', '.join(sorted(known))}"
                 )
-            elif isinstance(number, bool) or not isinstance(number, int | float) or number < 0:
+            elif not _is_number(number) or number < 0:
                 self.mistakes.append(f"{place}.{name}: {number!r} is no number of 0 or more")
+            elif isinstance(defaults, ExpectedHardware) and not isinstance(number, int):
+                self.mistakes.append(f"{place}.{name}: {number!r} is no whole number")
             else:
                 given[name] = number
-        return defaults._replace(**given)  # type: ignore[arg-type]
+        return defaults._replace(**given)
 
     def _mapping(self, place: str, value: object) -> Iterator[tuple[Any, Any]]:
         if isinstance(value, Mapping):
             yield from value.items()
         elif value is not None:
             self.mistakes.append(f"{place}: must be a mapping of names to values")
+
+
+def _is_number(value: object) -> bool:
+    """YAML knows numbers without end and some that are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return isinstance(value, int) or math.isfinite(value)

@@ -136,3 +136,30 @@ def test_a_run_goes_on_with_the_defaults_and_says_so_in_the_log(tmp_path: Path) 
 def test_a_run_that_slurmd_would_not_wait_for_is_a_mistake(deadlines: str, name: str) -> None:
     with pytest.raises(PolicyError, match=f"deadlines.{name}"):
         parse_policy(f"deadlines: {deadlines}", "health.yaml")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "deadlines: {prolog: 0}",
+        "deadlines: {epilog: 0.5}",
+        "deadlines: {report: .nan}",
+        "deadlines: {prolog: .nan}",
+        "deadlines: {site_script: .inf}",
+        "thresholds: {disk_full_percent: -.inf}",
+        "machine_types: {m: {gpus: 7.5}}",
+        "machine_types: {m: [1]}",
+        "checks: {load: [on]}",
+        "checks: {load: {on: off}}",
+        "xids: {79: [WARN]}",
+        "xids: {[1]: WARN}",
+        "xids: {1.5: WARN}",
+        "observe: 2026-13-45",
+        "disks: {a: b}",
+        "most_restarts: .inf",
+        "[" * 5000,
+    ],
+)
+def test_no_slip_takes_a_healthy_node_for_a_sick_one_or_ends_the_run(text: str) -> None:
+    with pytest.raises(PolicyError):
+        parse_policy(text, "health.yaml")

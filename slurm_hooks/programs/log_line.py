@@ -18,10 +18,13 @@ def format_line(program: str, level: str, message: str, **fields: object) -> str
 
 
 def write(log_file: str, program: str, level: str, message: str, **fields: object) -> None:
-    """Append one line to the log file in a single write; to syslog if that is not possible."""
+    """Append one line to the log file in a single write; to syslog if that is not possible.
+
+    A directory that is not there yet is made: a node's first fault may be its first line.
+    """
     line = format_line(program, level, message, **fields)
     try:
-        descriptor = os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        descriptor = _open(log_file)
     except OSError as error:
         _to_syslog(f"{line.rstrip()} log_file_error={_quoted(error)}")
         return
@@ -31,6 +34,15 @@ def write(log_file: str, program: str, level: str, message: str, **fields: objec
         _to_syslog(f"{line.rstrip()} log_file_error={_quoted(error)}")
     finally:
         os.close(descriptor)
+
+
+def _open(log_file: str) -> int:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+    try:
+        return os.open(log_file, flags, 0o640)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(log_file) or ".", mode=0o755, exist_ok=True)
+        return os.open(log_file, flags, 0o640)
 
 
 def _quoted(value: object) -> str:

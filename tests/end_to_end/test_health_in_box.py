@@ -18,6 +18,8 @@ from tests.end_to_end.lifecycle import N0, N1
 pytestmark = pytest.mark.slow
 
 FOUND_SECONDS = 40
+UNREPAIRED = {"most_repairs_a_node": 0}
+"""A policy under which a drained node stays as it was drained."""
 
 
 def health_log(fleet: Fleet, node: str) -> str:
@@ -56,7 +58,7 @@ def test_job_on_healthy_gpus_passes_prolog_and_epilog(start_fleet: Callable[...,
 def test_job_does_not_start_on_a_lost_gpu_and_the_node_says_why(
     start_box: Callable[..., Box], tmp_path: Path
 ) -> None:
-    file = write_cluster(tmp_path / "cluster.json", static=2, nodes=3, policy={})
+    file = write_cluster(tmp_path / "cluster.json", static=2, nodes=3, policy=UNREPAIRED)
     options = replace(short_times(FAST_LATENCY), health_check_interval_seconds=3600)
     fleet = Fleet(start_box(cluster_file=file, options=options))
     fleet.wait_until_up(N0, N1)
@@ -75,7 +77,7 @@ def test_job_does_not_start_on_a_lost_gpu_and_the_node_says_why(
 def test_gpu_that_breaks_on_an_idle_node_is_found_without_a_job(
     start_fleet: Callable[..., Fleet],
 ) -> None:
-    fleet = start_fleet(1)
+    fleet = start_fleet(1, **UNREPAIRED)
     fleet.wait_until_up(N0)
     fleet.box.control.gpu_fault(N0, "row-remap-failure", gpu=0)
     wait_until_drained(fleet, N0)
@@ -104,7 +106,7 @@ def test_reboot_keeps_the_vm_and_its_disk_and_cures_what_does_not_last(
 def test_site_script_of_the_cluster_file_keeps_a_job_from_starting(
     start_box: Callable[..., Box], tmp_path: Path
 ) -> None:
-    file = write_cluster(tmp_path / "cluster.json", static=1, nodes=1, policy={})
+    file = write_cluster(tmp_path / "cluster.json", static=1, nodes=1, policy=UNREPAIRED)
     document = json.loads(file.read_text(encoding="utf-8"))
     document["orchestrator_spec"]["slurm_spec"]["prolog_bash_scripts"] = [
         "true",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from slurm_hooks.health.driver.nvml import NvmlDriver
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.identity import boot_of, read_identity
 from slurm_hooks.health.model import Context, Verdict
@@ -15,6 +16,7 @@ from slurm_hooks.health.policy_file import load_policy
 from slurm_hooks.health.report import Report
 from slurm_hooks.health.run import run_health
 from slurm_hooks.sandbox.gpu.build import LIBRARY_NAME, build_driver_library
+from slurm_hooks.sandbox.gpu.state import healthy_gpu
 from slurm_hooks.sandbox.node.faults import (
     GpuFault,
     GpuFaultKind,
@@ -135,6 +137,16 @@ def test_two_faults_are_both_there(boot: Boot) -> None:
     report = look(root)
     assert {("inventory", Verdict.REBOOT), ("nvlink", Verdict.RESET)} <= verdicts(report)
     assert {finding.gpu for finding in report.findings if finding.check == "nvlink"} == {5}
+
+
+def test_gpus_behind_a_missing_one_move_up_as_nvml_counts(boot: Boot) -> None:
+    root = boot()
+    apply_fault(root, GpuFault(GpuFaultKind.MISSING, gpu=2))
+    driver = NvmlDriver(host_of(root).driver_library)
+    driver.open()
+    found = [(gpu.minor, gpu.pci_address) for gpu in map(driver.gpu, range(driver.count()))]
+    driver.close()
+    assert found == [(minor, healthy_gpu(minor).pci_address) for minor in (0, 1, 3, 4, 5, 6, 7)]
 
 
 def test_reboot_has_a_new_boot_id_and_cures_what_does_not_last(boot: Boot) -> None:

@@ -198,6 +198,7 @@ def test_driver_says_what_a_test_wants(boot: Boot) -> None:
     root = boot()
     set_driver_values(root, {"gpu.2.field.230": "uint:2", "gpu.0.serial": None})
     assert ("recovery_action", Verdict.REBOOT) in verdicts(look(root))
+    assert "gpu.0.serial=" not in root.driver_state.read_text()
 
 
 @pytest.mark.parametrize("key", ["lost", "gpu.x.lost", "gpu.0.lost\ngpu.1.lost", "driver."])

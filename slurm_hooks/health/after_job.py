@@ -24,23 +24,25 @@ _OF_SLURM = (signal.SIGTERM, signal.SIGKILL)
 def after_job(host: Host, environment: Mapping[str, str]) -> int:
     """Check the node after a job. The exit status for slurmd: 1 keeps the node drained.
 
-    The node is drained before the job is queued again, so that it cannot come back here.
+    The node is drained before the job is queued again, so that it cannot come back here, and both
+    before the site's scripts, which slurmd may lose patience with.
     """
     job = job_of(environment)
     policy = policy_or_defaults(host, Context.EPILOG)
     report = run_health(Context.EPILOG, host, policy, job)
     log_findings(host, Context.EPILOG, report.findings, job)
     finding = report.decisive if report.verdict.drains else None
-    failed = run_site_scripts(Context.EPILOG, host, environment, policy.deadlines.site_script)
-    log_findings(host, Context.EPILOG, failed, job)
-    condemning = finding or (failed[0] if failed else None)
-    if condemning is not None:
-        drain(host, policy, report, condemning, job)
+    if finding is not None:
+        drain(host, policy, report, finding, job)
     if job is not None:
         if must_run_again(job, report, policy):
             _requeue(host, policy, job)
         forget_job(host, job.job_id)
-    return 1 if condemning is not None else 0
+    failed = run_site_scripts(Context.EPILOG, host, environment, policy.deadlines.site_script)
+    log_findings(host, Context.EPILOG, failed, job)
+    if failed and finding is None:
+        drain(host, policy, report, failed[0], job)
+    return 1 if failed or finding is not None else 0
 
 
 def must_run_again(job: JobOnNode, report: Report, policy: HealthPolicy) -> bool:

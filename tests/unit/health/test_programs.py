@@ -394,6 +394,25 @@ def test_a_failing_script_of_the_site_keeps_the_job_away(slurmd: Slurmd) -> None
     )
 
 
+def test_node_and_job_are_seen_to_before_the_sites_scripts_of_an_epilog(slurmd: Slurmd) -> None:
+    slurmd.run("prolog", _JOB)
+    slurmd.node.change_gpu(3, ecc=EccCounts(0, 4))
+    calls, seen = slurmd.scontrol.directory / "calls", slurmd.node.path("seen")
+    slurmd.node.write("etc/slurm-hooks/epilog.d/10-copy", f"cp {calls} {seen}; exit 3\n")
+
+    assert slurmd.run("epilog", _FAILED) == 1
+
+    assert '["requeue", "7"]' in seen.read_text()
+    assert len(slurmd.reasons) == 1
+
+
+def test_a_failing_script_of_an_epilog_drains_a_node_that_is_well(slurmd: Slurmd) -> None:
+    slurmd.node.write("etc/slurm-hooks/epilog.d/10-scratch", "exit 3\n")
+
+    assert slurmd.run("epilog", {**_JOB, "SLURM_JOB_EXIT_CODE": "0"}) == 1
+    assert slurmd.reasons[0].startswith("slurm-hooks: MANUAL site_script 10-scratch exit 3 ")
+
+
 def test_a_sick_node_that_nobody_uses_is_drained_in_the_background(slurmd: Slurmd) -> None:
     slurmd.node.change_gpu(3, recovery_action=1)
 

@@ -1,4 +1,4 @@
-"""What must hold between the parts of a cluster file: references, places, names, identity.
+"""What must hold between the parts of a cluster file: places, names, identity.
 
 Works on whatever parts could be read, so that a mistake in one pool does not hide one in the
 partitions. Pure: values in, mistakes out.
@@ -7,17 +7,19 @@ partitions. Pure: values in, mistakes out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from slurm_hooks.cluster import resource_names as names
 from slurm_hooks.cluster.errors import FieldError
 from slurm_hooks.cluster.fields import shown
 from slurm_hooks.cluster.machine_types import MachineCatalogue
-from slurm_hooks.cluster.parts import NEUTRAL, Parts
+from slurm_hooks.cluster.parts import Parts
 from slurm_hooks.cluster.pool_checks import check_pool
-from slurm_hooks.cluster.spec import NodePoolSpec, SlurmSpec
+from slurm_hooks.cluster.pool_resources import check_labels
+from slurm_hooks.cluster.slurm_checks import SLURM, check_slurm, repeated
+from slurm_hooks.cluster.spec import NodePoolSpec
 
-SLURM = "orchestrator_spec.slurm_spec"
+LONGEST_DISPLAY_NAME = 128
 
 
 def check_cluster(
@@ -25,14 +27,16 @@ def check_cluster(
 ) -> Iterator[FieldError]:
     """Every mistake between and inside the parts."""
     yield from _check_identity(parts, wanted_id)
+    yield from _check_display_name(parts)
     yield from _check_service_account(parts)
     yield from _check_network(parts)
     for index, pool in enumerate(parts.pools):
         yield from check_pool(f"node_pools[{index}]", pool, catalogue)
         yield from _check_name_length(f"node_pools[{index}]", pool, parts.cluster_id(wanted_id))
     yield from _check_regions(parts)
-    yield from _repeated("node_pools[{}].id", parts.pool_ids)
-    yield from _check_slurm(parts, parts.slurm)
+    yield from repeated("node_pools[{}].id", parts.pool_ids)
+    yield from check_labels("labels", parts.labels)
+    yield from check_slurm(parts)
 
 
 def _check_identity(parts: Parts, wanted_id: str) -> Iterator[FieldError]:
@@ -50,6 +54,13 @@ def _check_identity(parts: Parts, wanted_id: str) -> Iterator[FieldError]:
     elif not parts.project:
         remedy = "write name as projects/P/locations/REGION/modelDevelopmentClusters/ID"
         yield FieldError("name", "no field names the project", remedy)
+
+
+def _check_display_name(parts: Parts) -> Iterator[FieldError]:
+    length = len(parts.display_name)
+    if length > LONGEST_DISPLAY_NAME:
+        remedy = f"write {LONGEST_DISPLAY_NAME} characters at most"
+        yield FieldError("display_name", f"has {length} characters", remedy)
 
 
 def _check_service_account(parts: Parts) -> Iterator[FieldError]:
@@ -88,6 +99,7 @@ def _check_regions(parts: Parts) -> Iterator[FieldError]:
         (f"node_pools[{index}].zone", names.region_of(pool.zone))
         for index, pool in enumerate(parts.pools)
     ]
+    places += _storage_places(parts)
     for path, pattern, text in (
         ("name", names.CLUSTER, parts.name),
         ("network.subnetwork", names.SUBNETWORK, names.partial_url(parts.subnetwork)),
@@ -100,68 +112,18 @@ def _check_regions(parts: Parts) -> Iterator[FieldError]:
             yield FieldError(path, problem, "keep a cluster in one region")
 
 
+def _storage_places(parts: Parts) -> Iterator[tuple[str, str]]:
+    """Storage with its region, which must be that of the nodes that mount it."""
+    instances = [(f"{SLURM}.home_directory_storage", parts.slurm.home_directory_storage)]
+    for index, pool in enumerate(parts.pools):
+        for kind, texts in (("filestores", pool.filestores), ("lustres", pool.lustres)):
+            path = f"node_pools[{index}].{kind}"
+            instances += [(f"{path}[{number}]", text) for number, text in enumerate(texts)]
+    for path, text in instances:
+        match = names.STORAGE.fullmatch(text)
+        yield path, names.location_region(match.group("zone")) if match else ""
+
+
 def _region(pattern: re.Pattern[str], text: str) -> str:
     match = pattern.fullmatch(text)
     return (match.group("region") or "") if match else ""
-
-
-def _repeated(path: str, ids: Sequence[str]) -> Iterator[FieldError]:
-    """Mistakes for ids that stood earlier in the list; `path` holds `{}` for the list's index."""
-    first: dict[str, int] = {}
-    for index, text in enumerate(ids):
-        if first.setdefault(text, index) != index:
-            problem = f"{shown(text)} stands in entry {first[text]} too"
-            yield FieldError(path.format(index), problem, "rename or remove one of them")
-
-
-def _check_slurm(parts: Parts, slurm: SlurmSpec) -> Iterator[FieldError]:
-    partition_ids = tuple(partition.id for partition in slurm.partitions)
-    yield from _repeated(f"{SLURM}.partitions[{{}}].id", partition_ids)
-    if slurm.default_partition_id and _is_dangling(slurm.default_partition_id, partition_ids):
-        path = f"{SLURM}.default_partition_id"
-        yield _dangling(path, "partition", slurm.default_partition_id, partition_ids)
-    for index, partition in enumerate(slurm.partitions):
-        path = f"{SLURM}.partitions[{index}]"
-        if not names.PARTITION_ID.fullmatch(partition.id) or partition.id.upper() == "DEFAULT":
-            remedy = "use letters, digits, _, - and ., and not the word default"
-            problem = f"{shown(partition.id)} cannot be a Slurm partition"
-            yield FieldError(f"{path}.id", problem, remedy)
-        yield from _check_pool_references(path, partition.node_pool_ids, parts, slurm)
-    yield from _check_login(parts, slurm)
-
-
-def _check_pool_references(
-    path: str, pool_ids: list[str], parts: Parts, slurm: SlurmSpec
-) -> Iterator[FieldError]:
-    yield from _repeated(f"{path}.node_pool_ids[{{}}]", pool_ids)
-    for index, pool_id in enumerate(pool_ids):
-        place = f"{path}.node_pool_ids[{index}]"
-        if _is_dangling(pool_id, parts.pool_ids):
-            yield _dangling(place, "node pool", pool_id, parts.pool_ids)
-        elif pool_id == slurm.login_node_pool_id:
-            problem = f"{shown(pool_id)} is the login pool, which runs no jobs"
-            yield FieldError(place, problem, "name a compute pool")
-
-
-def _check_login(parts: Parts, slurm: SlurmSpec) -> Iterator[FieldError]:
-    if _is_dangling(slurm.login_node_pool_id, parts.pool_ids):
-        path = f"{SLURM}.login_node_pool_id"
-        yield _dangling(path, "node pool", slurm.login_node_pool_id, parts.pool_ids)
-    for index, pool in enumerate(parts.pools):
-        scaling = pool.scaling_spec
-        if pool.id == slurm.login_node_pool_id and (
-            scaling.min_node_count != scaling.max_node_count
-        ):
-            problem = "the login pool must have min_node_count = max_node_count"
-            path = f"node_pools[{index}].scaling_spec"
-            yield FieldError(path, problem, "make them equal: login nodes are always there")
-
-
-def _is_dangling(wanted: str, known: tuple[str, ...]) -> bool:
-    """Whether no entry has the id; an unreadable entry might be the one that is meant."""
-    return bool(known) and NEUTRAL not in known and wanted not in known
-
-
-def _dangling(path: str, kind: str, wanted: str, known: tuple[str, ...]) -> FieldError:
-    listed = ", ".join(shown(name) for name in known[:10])
-    return FieldError(path, f"no {kind} has the id {shown(wanted)}", f"known: {listed}")

@@ -6,19 +6,27 @@ numbers as text now and then.
 
 from __future__ import annotations
 
+import enum
 import re
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
 from pydantic import BeforeValidator, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from slurm_hooks.cluster.topology import ProvisioningModel
+from slurm_hooks.cluster.topology import (
+    ConfidentialInstanceType,
+    ProvisioningModel,
+    ReservationAffinityType,
+)
 
 MINIMUM_RUN_DURATION_SECONDS = 30
 MAXIMUM_RUN_DURATION_SECONDS = 604_800
 
 MOST_DAYS = 90
 """As long as events are kept."""
+
+_Words = TypeVar("_Words", bound=enum.StrEnum)
 
 _DURATION = re.compile(r"([0-9]{1,10})s")
 _DIGITS = re.compile(r"[0-9]{1,18}")
@@ -66,18 +74,32 @@ def _integer(value: object) -> int:
     raise refusal(f"{shown(value)} is no whole number", "write digits only")
 
 
-def _days(value: object) -> int:
-    days = _integer(value)
-    if not 1 <= days <= MOST_DAYS:
-        raise refusal(f"{days} is out of range", f"write 1 to {MOST_DAYS} days")
-    return days
+def _within(least: int, most: int) -> Callable[[object], int]:
+    """Reads a whole number of a range."""
+
+    def read(value: object) -> int:
+        number = _integer(value)
+        if not least <= number <= most:
+            raise refusal(f"{number} is out of range", f"write {least} to {most}")
+        return number
+
+    return read
 
 
-def _provisioning_model(value: object) -> ProvisioningModel:
-    known = ", ".join(ProvisioningModel)
-    if not isinstance(value, str) or value not in ProvisioningModel.__members__:
-        raise refusal(f"{shown(value)} is no provisioning model", f"write one of {known}")
-    return ProvisioningModel(value)
+def _word_of(words: type[_Words], kind: str) -> Callable[[object], _Words]:
+    def read(value: object) -> _Words:
+        if not isinstance(value, str) or value not in words.__members__:
+            raise refusal(f"{shown(value)} is no {kind}", f"write one of {', '.join(words)}")
+        return words(value)
+
+    return read
+
+
+def _config(value: object) -> dict[str, object]:
+    """A map of parameters; what they are is checked where the place of the map is known."""
+    if isinstance(value, dict):
+        return dict(value)
+    raise refusal(f"{shown(value)} is no map of parameters", 'write {"Parameter": "value"}')
 
 
 def _signal(value: object) -> str:
@@ -101,8 +123,20 @@ def _labels(value: object) -> dict[str, str]:
 Text = Annotated[str, StringConstraints(min_length=1)]
 Boolean = Annotated[bool, BeforeValidator(_boolean)]
 Integer = Annotated[int, BeforeValidator(_integer)]
-Days = Annotated[int, BeforeValidator(_days)]
+Count = Annotated[int, BeforeValidator(_within(0, 1_000_000))]
+Days = Annotated[int, BeforeValidator(_within(1, MOST_DAYS))]
+WindowSeconds = Annotated[int, BeforeValidator(_within(1, 86_400))]
 DurationSeconds = Annotated[int, BeforeValidator(parse_duration_seconds)]
 Signal = Annotated[str, BeforeValidator(_signal)]
-Model = Annotated[ProvisioningModel, BeforeValidator(_provisioning_model)]
+Model = Annotated[
+    ProvisioningModel, BeforeValidator(_word_of(ProvisioningModel, "provisioning model"))
+]
+ReservationType = Annotated[
+    ReservationAffinityType, BeforeValidator(_word_of(ReservationAffinityType, "kind of affinity"))
+]
+ConfidentialType = Annotated[
+    ConfidentialInstanceType,
+    BeforeValidator(_word_of(ConfidentialInstanceType, "confidential instance type")),
+]
+Config = Annotated[dict[str, object], BeforeValidator(_config)]
 Labels = Annotated[dict[str, str], BeforeValidator(_labels)]

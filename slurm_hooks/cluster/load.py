@@ -19,9 +19,18 @@ from slurm_hooks.cluster.machine_types import MachineCatalogue, catalogue_beside
 from slurm_hooks.cluster.parts import Parts, read_parts, typed
 from slurm_hooks.cluster.policy import Policy
 from slurm_hooks.cluster.pool_checks import provisioning_model_of
-from slurm_hooks.cluster.spec import ClusterSpec, NodePoolSpec
+from slurm_hooks.cluster.pool_resources import reservations_of
+from slurm_hooks.cluster.slurm_checks import global_settings_of
+from slurm_hooks.cluster.slurm_config import Settings, settings_of
+from slurm_hooks.cluster.slurm_parameters import Place
+from slurm_hooks.cluster.spec import ClusterSpec, NodePoolSpec, SlurmSpec
 from slurm_hooks.cluster.spelling import spell
-from slurm_hooks.cluster.topology import Cluster, NodePool, ProvisioningModel
+from slurm_hooks.cluster.topology import (
+    Cluster,
+    ConfidentialInstanceType,
+    NodePool,
+    ProvisioningModel,
+)
 
 DEFAULT_IMAGES = {
     "X86_64": "projects/debian-cloud/global/images/family/debian-12",
@@ -89,6 +98,12 @@ def _cluster(
         policy=Policy(**spec.slurm_hooks.model_dump()),
         prolog_scripts=tuple(slurm.prolog_bash_scripts),
         epilog_scripts=tuple(slurm.epilog_bash_scripts),
+        slurm_config=global_settings_of(slurm),
+        partition_config={
+            part.id: settings_of(Place.PARTITION, part.config)
+            for part in slurm.partitions
+            if part.config
+        },
     )
 
 
@@ -127,5 +142,20 @@ def _pool(pool: NodePoolSpec, spec: ClusterSpec, catalogue: MachineCatalogue) ->
         source_image=pool.node_image or DEFAULT_IMAGES[machine.architecture],
         labels=tuple(sorted({**spec.labels, **pool.labels}.items())),
         startup_script=pool.startup_script,
+        reservations=reservations_of(pool, machine),
+        filestores=tuple(pool.filestores),
+        lustres=tuple(pool.lustres),
+        confidential_instance_type=_confidential_type(pool),
+        slurm_config=_node_settings(pool.id, spec.orchestrator_spec.slurm_spec),
         **pool.slurm_hooks.model_dump(),
     )
+
+
+def _confidential_type(pool: NodePoolSpec) -> ConfidentialInstanceType | None:
+    config = pool.confidential_instance_config
+    return config.confidential_instance_type if config else None
+
+
+def _node_settings(pool_id: str, slurm: SlurmSpec) -> Settings:
+    entries = (entry for entry in slurm.node_sets if entry.node_pool_id == pool_id)
+    return tuple(pair for entry in entries for pair in settings_of(Place.NODE, entry.config))

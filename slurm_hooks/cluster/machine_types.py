@@ -15,14 +15,18 @@ from importlib import resources
 from pathlib import Path
 
 from slurm_hooks.cluster.errors import ClusterFileError, FieldError
-from slurm_hooks.cluster.topology import ProvisioningModel
+from slurm_hooks.cluster.topology import ConfidentialInstanceType, ProvisioningModel
 
 FILE_NAME = "machine_types.json"
 
 EXAMPLE = '{"machine_types": {"NAME": {"cpus": 8, "memory_gb": 32}}}'
 """The least that declares a machine type, shown when one is unknown."""
 
-ON_DEMAND_MODELS = (ProvisioningModel.ON_DEMAND, ProvisioningModel.SPOT)
+STANDARD_MODELS = (
+    ProvisioningModel.ON_DEMAND,
+    ProvisioningModel.SPOT,
+    ProvisioningModel.RESERVATION,
+)
 BOOT_DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 
 
@@ -31,6 +35,8 @@ class MachineType:
     """One machine type. `memory_gb` is what Compute Engine calls GB, which is 2^30 bytes.
 
     The first of `boot_disk_types` is the default. `sockets` counts those that the guest sees.
+    `confidential_types` are those that the CPU platform has. VMs of a `reservation_bound` type live
+    in a reservation as long as it does.
     """
 
     name: str
@@ -41,8 +47,10 @@ class MachineType:
     architecture: str = "X86_64"
     accelerator_type: str = ""
     accelerator_count: int = 0
-    provisioning_models: tuple[ProvisioningModel, ...] = ON_DEMAND_MODELS
+    provisioning_models: tuple[ProvisioningModel, ...] = STANDARD_MODELS
     boot_disk_types: tuple[str, ...] = BOOT_DISK_TYPES
+    confidential_types: tuple[ConfidentialInstanceType, ...] = ()
+    reservation_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +77,9 @@ def standard_catalogue() -> MachineCatalogue:
     for family, entry in document["families"].items():
         for cpus in entry["cpus"]:
             name = f"{family}-{cpus}"
-            types[name] = MachineType(name, cpus, cpus * entry["memory_gb_per_cpu"])
+            memory_gb = cpus * entry["memory_gb_per_cpu"]
+            confidential = _confidential_types(entry.get("confidential_types"))
+            types[name] = MachineType(name, cpus, memory_gb, confidential_types=confidential)
     return MachineCatalogue(types)
 
 
@@ -101,13 +111,23 @@ def _machine_type(name: str, entry: dict[str, object]) -> MachineType:
     values = dict(entry)
     models = values.pop("provisioning_models", None)
     disks = values.pop("boot_disk_types", None)
+    confidential = _confidential_types(values.pop("confidential_types", None))
     if models is not None:
         values["provisioning_models"] = tuple(ProvisioningModel(model) for model in _words(models))
     if disks is not None:
         values["boot_disk_types"] = _words(disks)
+    values["confidential_types"] = confidential
     machine = MachineType(name, **values)  # type: ignore[arg-type]  # checked below
+    if not isinstance(machine.reservation_bound, bool):
+        raise ValueError(f"{name}: reservation_bound must be true or false")
     _check_numbers(machine)
     return machine
+
+
+def _confidential_types(value: object) -> tuple[ConfidentialInstanceType, ...]:
+    if value is None:
+        return ()
+    return tuple(ConfidentialInstanceType(word) for word in _words(value))
 
 
 def _words(value: object) -> tuple[str, ...]:

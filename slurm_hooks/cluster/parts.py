@@ -16,7 +16,16 @@ from pydantic_core import ErrorDetails
 from slurm_hooks.cluster import resource_names as names
 from slurm_hooks.cluster.errors import FieldError
 from slurm_hooks.cluster.fields import shown
-from slurm_hooks.cluster.spec import NodePoolSpec, PartitionSpec, SlurmSpec, Spec
+from slurm_hooks.cluster.spec import (
+    AccountingSpec,
+    NodePoolSpec,
+    NodeSetSpec,
+    PartitionSpec,
+    ReservationAffinitySpec,
+    SchedulingSpec,
+    SlurmSpec,
+    Spec,
+)
 from slurm_hooks.cluster.spelling import join
 
 _S = TypeVar("_S", bound=Spec)
@@ -39,6 +48,7 @@ class Parts:
     network: str
     subnetwork: str
     service_account: str
+    labels: dict[str, object]
 
     @property
     def pool_ids(self) -> tuple[str, ...]:
@@ -75,6 +85,7 @@ def read_parts(tree: dict[str, object]) -> Parts:
         display_name=_text(tree, "display_name"),
         network=_text(tree, "network", "network"),
         subnetwork=_text(tree, "network", "subnetwork"),
+        labels=_map(tree, "labels"),
         service_account=_text(tree, "runtime_spec", "service_account"),
     )
 
@@ -82,7 +93,10 @@ def read_parts(tree: dict[str, object]) -> Parts:
 def _readable_pool(tree: object) -> NodePoolSpec:
     neutral = {
         "id": _text(tree, "id") or NEUTRAL,
-        "machine_spec": {"machine_type": _text(tree, "machine_spec", "machine_type") or NEUTRAL},
+        "machine_spec": {
+            "machine_type": _text(tree, "machine_spec", "machine_type") or NEUTRAL,
+            "reservation_affinity": _readable_affinity(tree),
+        },
         "scaling_spec": _NO_NODES,
         "zone": _text(tree, "zone") or NEUTRAL,
     }
@@ -94,22 +108,45 @@ def _readable_pool(tree: object) -> NodePoolSpec:
     return pool or NodePoolSpec.model_validate({**neutral, **kept})
 
 
+def _readable_affinity(tree: object) -> dict[str, object] | None:
+    """The affinity of a pool; one that cannot be read is taken for the one that has no rules."""
+    affinity = _inside(tree, "machine_spec", "reservation_affinity")
+    if affinity is None:
+        return None
+    if isinstance(affinity, dict) and typed(affinity, ReservationAffinitySpec)[0]:
+        return affinity
+    return {"reservation_affinity_type": "ANY_RESERVATION"}
+
+
 def _readable_slurm(tree: object) -> SlurmSpec:
-    listed = _inside(tree, "partitions")
-    partitions = [_readable_partition(part) for part in listed] if isinstance(listed, list) else []
+    partitions = [_readable_partition(part) for part in _list(tree, "partitions")]
+    kept = _fitting_fields(tree, SlurmSpec)
     return SlurmSpec(
         home_directory_storage=_text(tree, "home_directory_storage") or NEUTRAL,
         login_node_pool_id=_text(tree, "login_node_pool_id") or NEUTRAL,
         partitions=partitions or [_NO_PARTITION],
         default_partition_id=_text(tree, "default_partition_id"),
+        config=_map(tree, "config"),
+        node_sets=[_readable_node_set(entry) for entry in _list(tree, "node_sets")],
+        accounting=typed(kept.get("accounting"), AccountingSpec)[0],
+        scheduling=typed(kept.get("scheduling"), SchedulingSpec)[0],
     )
 
 
 def _readable_partition(tree: object) -> PartitionSpec:
-    pool_ids = _inside(tree, "node_pool_ids")
-    listed = pool_ids if isinstance(pool_ids, list) else []
+    listed = _list(tree, "node_pool_ids")
     readable = [item if isinstance(item, str) and item else NEUTRAL for item in listed]
-    return PartitionSpec(id=_text(tree, "id") or NEUTRAL, node_pool_ids=readable or [NEUTRAL])
+    return PartitionSpec(
+        id=_text(tree, "id") or NEUTRAL,
+        node_pool_ids=readable or [NEUTRAL],
+        config=_map(tree, "config"),
+    )
+
+
+def _readable_node_set(tree: object) -> NodeSetSpec:
+    return NodeSetSpec(
+        node_pool_id=_text(tree, "node_pool_id") or NEUTRAL, config=_map(tree, "config")
+    )
 
 
 def _fitting_fields(tree: object, model: type[Spec]) -> dict[str, object]:
@@ -133,6 +170,16 @@ def _inside(tree: object, *path: str) -> object:
 def _text(tree: object, *path: str) -> str:
     value = _inside(tree, *path)
     return value if isinstance(value, str) else ""
+
+
+def _list(tree: object, key: str) -> list[object]:
+    value = _inside(tree, key)
+    return value if isinstance(value, list) else []
+
+
+def _map(tree: object, key: str) -> dict[str, object]:
+    value = _inside(tree, key)
+    return value if isinstance(value, dict) else {}
 
 
 def _field_error(detail: ErrorDetails) -> FieldError:

@@ -12,11 +12,20 @@ from slurm_hooks.cluster import resource_names as names
 from slurm_hooks.cluster.errors import FieldError
 from slurm_hooks.cluster.fields import shown
 from slurm_hooks.cluster.machine_types import EXAMPLE, FILE_NAME, MachineCatalogue, MachineType
+from slurm_hooks.cluster.pool_resources import (
+    check_confidential,
+    check_labels,
+    check_reservation,
+    check_storage,
+)
 from slurm_hooks.cluster.spec import NodePoolSpec
 from slurm_hooks.cluster.topology import ProvisioningModel
 
 MAXIMUM_NODE_COUNT = 65_536
 """Slurm expands no range of node names beyond this."""
+
+MAXIMUM_METADATA_BYTES = 256 * 1024
+"""Of one value; Compute Engine's documented limit."""
 
 BOOT_DISK_SIZES_GB = range(10, 65_537)
 
@@ -33,21 +42,28 @@ def check_pool(path: str, pool: NodePoolSpec, catalogue: MachineCatalogue) -> It
         remedy = "write projects/P/global/images/I or projects/P/global/images/family/F"
         yield FieldError(f"{path}.node_image", f"{shown(pool.node_image)} is no image", remedy)
     yield from _check_scaling(f"{path}.scaling_spec", pool)
+    yield from check_storage(path, pool)
+    yield from check_labels(f"{path}.labels", pool.labels)
+    yield from _check_startup_script(f"{path}.startup_script", pool.startup_script)
     machine = catalogue.get(pool.machine_spec.machine_type)
     if machine is None:
         yield _unknown_machine_type(path, pool.machine_spec.machine_type, catalogue)
         return
     yield from _check_accelerator(f"{path}.machine_spec", pool, machine)
     yield from _check_model(path, pool, machine)
+    yield from check_reservation(f"{path}.machine_spec", pool, provisioning_model_of(pool, machine))
+    yield from check_confidential(f"{path}.confidential_instance_config", pool, machine)
     yield from _check_boot_disk(f"{path}.boot_disk", pool, machine)
     yield from _check_extension(f"{path}.slurm_hooks", pool, machine)
 
 
 def provisioning_model_of(pool: NodePoolSpec, machine: MachineType) -> ProvisioningModel | None:
     """The model in force; None where a GPU pool does not say it, which the service refuses."""
-    if pool.provisioning_model is None and not machine.accelerator_count:
+    if pool.provisioning_model is not None:
+        return pool.provisioning_model
+    if not machine.accelerator_count:
         return ProvisioningModel.ON_DEMAND
-    return pool.provisioning_model
+    return ProvisioningModel.RESERVATION if pool.machine_spec.reservation_affinity else None
 
 
 def _check_scaling(path: str, pool: NodePoolSpec) -> Iterator[FieldError]:
@@ -87,14 +103,19 @@ def _check_accelerator(path: str, pool: NodePoolSpec, machine: MachineType) -> I
         yield FieldError(f"{path}.accelerator_count", problem, remedy)
 
 
+def _check_startup_script(path: str, script: str) -> Iterator[FieldError]:
+    size_bytes = len(script.encode(errors="surrogatepass"))
+    if size_bytes > MAXIMUM_METADATA_BYTES:
+        problem = f"has {size_bytes} bytes, more than a VM's metadata takes"
+        remedy = f"keep it below {MAXIMUM_METADATA_BYTES}, or have it fetch the rest"
+        yield FieldError(path, problem, remedy)
+
+
 def _check_model(path: str, pool: NodePoolSpec, machine: MachineType) -> Iterator[FieldError]:
     model, field = provisioning_model_of(pool, machine), f"{path}.provisioning_model"
     offered = ", ".join(machine.provisioning_models)
     if model is None:
         yield FieldError(field, "a GPU pool must say its model", f"write one of {offered}")
-    elif model is ProvisioningModel.RESERVATION:
-        problem = "needs machine_spec.reservation_affinity, which this version does not read"
-        yield FieldError(field, problem, "use another model")
     elif model not in machine.provisioning_models:
         problem = f"{machine.name} is not offered as {model}"
         yield FieldError(field, problem, f"write one of {offered}")

@@ -25,6 +25,10 @@ SUBNETWORK = re.compile(
 )
 STORAGE = re.compile(rf"{_PROJECT}/locations/(?P<zone>[a-z0-9-]+)/instances/(?P<name>{_NAME})")
 SERVICE_ACCOUNT = re.compile(r"[a-z0-9.-]+@[a-z0-9.-]+")
+RESERVATION = re.compile(
+    rf"{_PROJECT}/zones/(?P<zone>[a-z0-9-]+)/reservations/{_NAME}"
+    rf"(?:/reservationBlocks/{_NAME}(?:/reservationSubBlocks/{_NAME})?)?"
+)
 IMAGE = re.compile(rf"{_PROJECT}/global/images/(?:family/)?{_NAME}")
 
 MAXIMUM_NAME_LENGTH = 63
@@ -40,6 +44,11 @@ def region_of(zone: str) -> str:
     """The region that a zone lies in; empty when the text is no zone."""
     match = ZONE.fullmatch(zone)
     return match.group("region") if match else ""
+
+
+def location_region(location: str) -> str:
+    """The region of a location, which is a zone or a region itself."""
+    return region_of(location) or location
 
 
 def project_of(*texts: str) -> str:

@@ -67,8 +67,11 @@ def _value(
     value: object, annotation: object, path: str, is_literal: bool, errors: list[FieldError]
 ) -> object:
     model = _model_of(annotation)
-    if isinstance(value, dict):
-        return value if model is None else _mapping(value, model, path, errors)
+    if isinstance(value, dict) and model is None:
+        _report_repeated_keys(value, path, errors)
+        return value
+    if isinstance(value, dict) and model is not None:
+        return _mapping(value, model, path, errors)
     if isinstance(value, list):
         return [
             item
@@ -91,10 +94,15 @@ def _report_repeated(document: dict[str, object], path: str, errors: list[FieldE
         errors.append(FieldError(join(path, to_snake_case(name)), problem, "keep one of them"))
 
 
+def _report_repeated_keys(document: dict[str, object], path: str, errors: list[FieldError]) -> None:
+    """For a mapping whose keys are the operator's own words, such as labels."""
+    for key in document.repeated if isinstance(document, Mapping) else ():
+        errors.append(FieldError(join(path, key), "given more than once", "keep one of them"))
+
+
 def _unknown(path: str, name: str, model: type[Spec]) -> FieldError:
     if name in model.not_read:
-        remedy = "remove it; its absence must be what you want"
-        return FieldError(path, "a field that this version does not read", remedy)
+        return FieldError(path, model.not_read[name], "remove it")
     known = list(model.model_fields)
     nearest = difflib.get_close_matches(name, known, n=1)
     remedy = f"did you mean {nearest[0]}?" if nearest else f"known here: {', '.join(known)}"

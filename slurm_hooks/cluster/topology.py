@@ -24,6 +24,22 @@ class ProvisioningModel(enum.StrEnum):
     FLEX_START = "FLEX_START"
 
 
+class ReservationAffinityType(enum.StrEnum):
+    """Which reservations a pool's VMs may use."""
+
+    NO_RESERVATION = "NO_RESERVATION"
+    ANY_RESERVATION = "ANY_RESERVATION"
+    SPECIFIC_RESERVATION = "SPECIFIC_RESERVATION"
+
+
+class ConfidentialInstanceType(enum.StrEnum):
+    """How the memory of a VM is encrypted: AMD's two ways and Intel's."""
+
+    SEV = "SEV"
+    SEV_SNP = "SEV_SNP"
+    TDX = "TDX"
+
+
 @dataclass(frozen=True, slots=True)
 class NodeName:
     """A node name in its three parts."""
@@ -46,6 +62,19 @@ def parse_node_name(name: str) -> NodeName | None:
     if not (index.isascii() and index.isdigit()) or (len(index) > 1 and index[0] == "0"):
         return None
     return NodeName(cluster, pool, int(index))
+
+
+@dataclass(frozen=True, slots=True)
+class Reservations:
+    """The reservations that a pool's VMs use: any that fits, or those named in `values`.
+
+    `bound` VMs belong to their reservation and end with it.
+    """
+
+    affinity: ReservationAffinityType
+    key: str = ""
+    values: tuple[str, ...] = ()
+    bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +108,14 @@ class NodePool:
     """A job's VMs stand close together: it gets groups of its own, each with its own place."""
     capacity_wait_limit_seconds: int | None = None
     """How long a request may wait for capacity before it is given up; None is without limit."""
+    reservations: Reservations | None = None
+    """Only of RESERVATION pools."""
+    filestores: tuple[str, ...] = ()
+    lustres: tuple[str, ...] = ()
+    """Instances that the pool's nodes mount, as partial URLs."""
+    confidential_instance_type: ConfidentialInstanceType | None = None
+    slurm_config: tuple[tuple[str, str], ...] = ()
+    """What the NodeName lines say in the operator's words, before which ours give way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +141,10 @@ class Cluster:
     """The site's own bash scripts, whole, that each node of a job runs before it, in order."""
     epilog_scripts: tuple[str, ...] = ()
     """The same for after a job."""
+    slurm_config: tuple[tuple[str, str], ...] = ()
+    """Global settings of slurm.conf in the operator's words, before which ours give way."""
+    partition_config: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """The same of PartitionName lines, by partition."""
 
     def pool_of(self, node: str) -> NodePool | None:
         """The pool that a node or VM name belongs to; None when it is not this cluster's."""

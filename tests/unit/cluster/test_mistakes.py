@@ -40,6 +40,18 @@ POOL = "node_pools[1]"
             "node_pools[0].slurm_hooks.compact_placement",
             "only for FLEX_START",
         ),
+        ({"slurm_hooks": {"repair_days": 0}}, "slurm_hooks.repair_days", "out of range"),
+        ({"slurm_hooks": {"repair_days": 91}}, "slurm_hooks.repair_days", "out of range"),
+        (
+            {"slurm_hooks": {"most_repairs_a_node": -1}},
+            "slurm_hooks.most_repairs_a_node",
+            "out of range",
+        ),
+        (
+            {"slurm_hooks": {"stop_repairs_seconds": 10**18}},
+            "slurm_hooks.stop_repairs_seconds",
+            "out of range",
+        ),
         (
             {"slurm_hooks": {"end_of_life_signal": "9; reboot"}},
             "slurm_hooks.end_of_life_signal",
@@ -139,7 +151,6 @@ def test_accelerator_on_a_cpu_machine_is_refused() -> None:
     ("machine_type", "model", "problem"),
     [
         ("a3-ultragpu-8g", ABSENT, "must say its model"),
-        ("a3-ultragpu-8g", "RESERVATION", "reservation_affinity"),
         ("a3-ultragpu-8g", "STANDARD", "no provisioning model"),
         ("a3-highgpu-1g", "ON_DEMAND", "not offered as ON_DEMAND"),
         ("a4x-highgpu-4g", "FLEX_START", "not offered as FLEX_START"),
@@ -243,8 +254,10 @@ def test_site_scripts_that_cannot_be_run_are_mistakes(
 
 
 def test_field_of_the_service_that_is_not_read_is_refused_by_name() -> None:
-    found = mistakes(changed(node_pools__1__lustres=["projects/p/locations/z/instances/i"]))
-    assert "does not read" in found[f"{POOL}.lustres"].problem
+    found = mistakes(changed(lustre_export_config={"destination_bucket": "b"}))
+    assert "this version does not export" in found["lustre_export_config"].problem
+    found = mistakes(changed(cluster_status={"state": "RUNNING"}))
+    assert "only answers with" in found["cluster_status"].problem
 
 
 def test_one_field_in_two_spellings_is_refused() -> None:

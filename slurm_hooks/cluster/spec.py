@@ -18,6 +18,7 @@ from slurm_hooks.cluster.fields import (
     Boolean,
     ConfidentialType,
     Config,
+    Count,
     Days,
     DurationSeconds,
     Integer,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import signal
 import time
@@ -229,3 +230,87 @@ def test_more_findings_than_a_pipe_holds_are_all_told(examine: Callable[..., Rep
     report = examine(_Check("a", lambda _: many), policy=HealthPolicy())
 
     assert len(report.findings) == 2000
+
+
+def test_a_probe_that_has_told_all_and_does_not_end_is_not_waited_for(
+    examine: Callable[..., Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tell(_: Evidence) -> Iterable[Finding]:
+        return [Finding("a", Verdict.WARN, str(os.getpid()))]
+
+    def never_end(_: int) -> None:
+        while True:
+            signal.pause()
+
+    monkeypatch.setattr(os, "_exit", never_end)
+    began = time.monotonic()
+
+    report = examine(_Check("a", tell), policy=HealthPolicy(deadlines=Deadlines(prolog=20.0)))
+
+    probe = int(report.findings[0].detail)
+    try:
+        assert time.monotonic() - began < 10
+        assert report.verdict is Verdict.WARN
+        assert report.hung_check == ""
+    finally:
+        os.kill(probe, signal.SIGKILL)
+        os.waitpid(probe, 0)
+
+
+def test_a_hang_of_a_check_that_is_only_observed_does_not_count(
+    examine: Callable[..., Report],
+) -> None:
+    policy = HealthPolicy(deadlines=Deadlines(prolog=1.0), observed_checks=frozenset({"b"}))
+
+    report = examine(_Check("b", _hangs), policy=policy)
+
+    assert report.verdict is Verdict.OK
+    assert [finding.check for finding in report.findings] == [PROBE_HANG]
+
+
+@pytest.mark.parametrize(("gpus", "of_job"), [((0, 1), True), ((), False)])
+def test_a_hang_hits_a_job_that_has_gpus(
+    examine: Callable[..., Report], gpus: tuple[int, ...], of_job: bool
+) -> None:
+    report = examine(_Check("b", _hangs), job=JobOnNode(7, gpus=gpus))
+
+    assert report.findings[0].of_job is of_job
+
+
+def test_a_process_of_another_boot_is_no_hung_probe(
+    examine: Callable[..., Report], tmp_path: Path
+) -> None:
+    host = Host(root=str(tmp_path))
+    hung_probe.remember(host, os.getpid(), "nvlink")
+    assert hung_probe.still_hanging(host) is not None
+    file = Path(host.state_directory, "hung-probe")
+    *kept, boot = file.read_text().split()
+    file.write_text(" ".join([*kept, "0" * len(boot)]))
+
+    assert examine(_finds("a")).verdict is Verdict.OK
+    assert not file.exists()
+
+
+def test_a_check_that_waits_knows_how_long_it_may(examine: Callable[..., Report]) -> None:
+    def tell(evidence: Evidence) -> Iterable[Finding]:
+        seconds = (evidence.seconds_left(0.1), evidence.seconds_left(60.0))
+        return [Finding("a", Verdict.WARN, f"{seconds[0]} {seconds[1] < 1.0}")]
+
+    assert examine(_Check("a", tell)).findings[0].detail == "0.1 True"
+
+
+def test_the_probe_keeps_no_descriptor_that_slurmd_left_open(
+    examine: Callable[..., Report],
+) -> None:
+    reader, writer = os.pipe()
+    left_open = (writer, fcntl.fcntl(writer, fcntl.F_DUPFD, 500))
+
+    def tell(_: Evidence) -> Iterable[Finding]:
+        kept = [number for number in left_open if Path(f"/proc/self/fd/{number}").exists()]
+        return [Finding("a", Verdict.WARN, str(kept))]
+
+    try:
+        assert examine(_Check("a", tell)).findings[0].detail == "[]"
+    finally:
+        for descriptor in (reader, *left_open):
+            os.close(descriptor)

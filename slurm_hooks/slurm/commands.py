@@ -25,7 +25,7 @@ _NO_CONTACT = re.compile(
     re.IGNORECASE,
 )
 _REFUSAL = re.compile(
-    r"slurm_\w+ error:|\binvalid\b|\bdenied\b|not permitted|not found|\bduplicate\b"
+    r"(?:slurm|scontrol)_\w+ error:|\binvalid\b|\bdenied\b|not permitted|not found|\bduplicate\b"
     r"|already completing",
     re.IGNORECASE,
 )

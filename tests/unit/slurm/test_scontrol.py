@@ -280,6 +280,25 @@ def test_reboot_is_one_command_for_checked_names() -> None:
             client(runner).reboot_nodes([odd], "x")
 
 
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (
+            "scontrol: error: RebootProgram isn't defined\nscontrol_reboot_nodes error: x",
+            SlurmRefused,
+        ),
+        ("scontrol_reboot_nodes error: Unable to contact slurm controller", SlurmUnavailable),
+    ],
+)
+def test_reboot_without_a_program_is_refused_and_no_silence(
+    answer: str, error: type[Exception]
+) -> None:
+    runner = slurm_22_05()
+    runner.answers["scontrol reboot"] = failed(answer)
+    with pytest.raises(error, match="scontrol reboot"):
+        client(runner).reboot_nodes(["c-0"], "x")
+
+
 @pytest.mark.parametrize("part", ["_3", "+0", ""])
 def test_one_task_or_component_is_addressed_alone(part: str) -> None:
     runner = slurm_22_05()

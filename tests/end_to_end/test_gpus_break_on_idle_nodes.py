@@ -99,7 +99,7 @@ def test_person_who_takes_over_a_condemned_node_keeps_it(clinic: Clinic) -> None
     job = clinic.submit_open_ended("-w", node)
     clinic.wait_for_start(job, 0)
     clinic.break_gpu(node, "recovery-action", gpu=1, number=NODE_REBOOT)
-    clinic.wait_until_condemned(node)
+    clinic.wait_for_event(node, EventKind.VM_SLURM_DRAIN)
     clinic.update(node, "drain", MINE)
     clinic.end_start(job, 0)
     clinic.wait_for_job(job, "COMPLETED")

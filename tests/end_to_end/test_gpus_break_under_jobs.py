@@ -74,7 +74,7 @@ def test_job_that_failed_with_a_memory_error_runs_again_on_healthy_gpus(clinic: 
     assert clinic.events(node)[0].check == "ecc"
 
 
-def test_job_on_memory_that_does_not_heal_runs_again_while_the_vm_is_replaced(
+def test_job_on_memory_that_cannot_heal_runs_again_while_the_vm_is_replaced(
     clinic: Clinic,
 ) -> None:
     job = clinic.submit_open_ended()

@@ -177,6 +177,13 @@ def test_requeued_jobs_condemn_no_node() -> None:
     assert not is_stopped(replace(world_of(*nodes), cluster=BIG))
 
 
+def test_condemned_node_among_requeued_jobs_is_one_condemned_node() -> None:
+    names = [f"flexvm-a3u-{index}" for index in range(1, 5)]
+    nodes = [drained(reason(Verdict.REQUEUE, name), name=name) for name in names]
+    world = replace(world_of(drained(reason()), *nodes), cluster=BIG)
+    assert repairs(world.plan())[N0] is RepairKind.REPLACE
+
+
 def test_stop_is_recorded_once_and_counts_all_nodes() -> None:
     world = pool(4, 0)
     plan = world.plan()

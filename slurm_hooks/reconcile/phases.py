@@ -12,10 +12,9 @@ from slurm_hooks.compute.classify import classify_detail
 from slurm_hooks.compute.model import Instance, InstanceStatus, Member, MemberAction, RequestState
 from slurm_hooks.reconcile.failure_table import Occasion, Reaction, reaction_to
 from slurm_hooks.reconcile.reasons import (
-    NOT_RESPONDING,
-    REBOOT_TIMED_OUT,
     RESUME_TIMEOUT,
     is_of_person,
+    is_silent,
     reason_before,
 )
 from slurm_hooks.slurm.model import BaseState, Node, NodeFlag
@@ -154,7 +153,7 @@ def _intent_while_up(node: Node) -> Intent:
         return Intent.REBOOTING if issued else Intent.REGISTERED
     if _is_out_of_service(node):
         return _intent_out_of_service(node)
-    if node.state.base is BaseState.DOWN and _is_silent(node.reason):
+    if node.state.base is BaseState.DOWN and is_silent(node.reason):
         return Intent.NOT_RESPONDING
     return Intent.REGISTERED
 
@@ -168,9 +167,12 @@ def _intent_out_of_service(node: Node) -> Intent:
 
 
 def _is_out_of_service(node: Node) -> bool:
-    """Whether a person keeps jobs off the node."""
-    kept = node.state.base is BaseState.DOWN or node.state.has(NodeFlag.DRAIN, NodeFlag.FAIL)
-    return kept and is_of_person(node.reason)
+    """Whether a person keeps jobs off the node. Where Slurm only adds to a person's reason that
+    slurmd is silent, a drain stays the person's, and DOWN is Slurm's."""
+    if node.state.has(NodeFlag.DRAIN, NodeFlag.FAIL):
+        return is_of_person(node.reason)
+    is_down = node.state.base is BaseState.DOWN and not is_silent(node.reason)
+    return is_down and is_of_person(node.reason)
 
 
 def _is_only_down(node: Node) -> bool:
@@ -198,10 +200,6 @@ def _reboots_into_service(node: Node) -> bool:
         return False
     drained = state.has(NodeFlag.DRAIN, NodeFlag.FAIL) and is_of_person(node.reason)
     return node.resumes_after_reboot or not drained
-
-
-def _is_silent(reason: str) -> bool:
-    return reason.startswith(NOT_RESPONDING) or reason.endswith(REBOOT_TIMED_OUT)
 
 
 def _is_free(node: Node) -> bool:

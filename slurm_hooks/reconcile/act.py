@@ -20,7 +20,7 @@ from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile import act_deletions, act_nodes
 from slurm_hooks.reconcile.act_deletions import Deletions, attempt_of, failed, started
 from slurm_hooks.reconcile.act_end_of_life import change_reservation, warn_job
-from slurm_hooks.reconcile.act_holds import keep_pool_record
+from slurm_hooks.reconcile.act_holds import keep_pool_record, without_holds_of
 from slurm_hooks.reconcile.act_nodes import change_nodes
 from slurm_hooks.reconcile.actions import (
     Action,
@@ -164,14 +164,17 @@ class Actor:
             if isinstance(action, ClearReason)
             or (isinstance(action, UpdateNode) and action.told_job not in untold)
         ]
-        drains = [action for action in changes if _begins_hold(action)]
-        others = [action for action in changes if not _begins_hold(action)]
+        drains = list(filter(_begins_hold, _of_type(changes, UpdateNode)))
+        others = [a for a in changes if isinstance(a, ClearReason) or not _begins_hold(a)]
         most = act_nodes.MOST_BATCHES_A_PASS
-        yield from within(UpdateNode, change_nodes(slurm, drains, memory.refusals), most)
-        yield from within(
-            KeepPoolRecord,
-            _each(due, KeepPoolRecord, lambda action: keep_pool_record(slurm, action)),
-        )
+        untried = {drain.subject: drain for drain in drains}
+        for of_call in within(UpdateNode, change_nodes(slurm, drains, memory.refusals), most):
+            for outcome in of_call:
+                untried.pop(outcome.action.subject, None)
+            yield of_call
+        left = untried.values() if shares.is_used_up(UpdateNode, most) else ()
+        records = without_holds_of(left, _of_type(due, KeepPoolRecord))
+        yield from within(KeepPoolRecord, ((keep_pool_record(slurm, r),) for r in records))
         yield from within(UpdateNode, change_nodes(slurm, others, memory.refusals), most)
         yield from within(
             CreateReservation,
@@ -292,5 +295,5 @@ def _jobs_to_tell_of_failure(plan: Plan) -> set[int]:
     }
 
 
-def _begins_hold(action: UpdateNode | ClearReason) -> bool:
-    return isinstance(action, UpdateNode) and action.reason is ReasonCode.POOL_HELD
+def _begins_hold(action: UpdateNode) -> bool:
+    return action.reason is ReasonCode.POOL_HELD

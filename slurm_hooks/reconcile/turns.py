@@ -95,7 +95,7 @@ class Shares:
     ) -> Iterator[Outcomes]:
         """Make the calls one by one while the kind has time left, and has made fewer than `most`
         in this pass."""
-        while self._used[kind] < SECONDS_A_PASS[kind] and self._calls[kind] < most:
+        while not self.is_used_up(kind, most):
             started = self._clock()
             outcomes = next(calls, None)
             self._used[kind] += self._clock() - started
@@ -103,6 +103,10 @@ class Shares:
                 return
             self._calls[kind] += 1
             yield outcomes
+
+    def is_used_up(self, kind: type[Action], most: int = sys.maxsize) -> bool:
+        """Whether calls of the kind may have been left for the next pass."""
+        return self._used[kind] >= SECONDS_A_PASS[kind] or self._calls[kind] >= most
 
 
 def in_turn(actions: Iterable[Action], in_vain: Sequence[str]) -> list[Action]:

@@ -22,6 +22,7 @@ from slurm_hooks.compute.model import (
 )
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.pool_record import PoolRecord
+from slurm_hooks.reconcile.sightings import Sightings
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import JobStart
 
@@ -55,6 +56,7 @@ class ReasonCode(enum.StrEnum):
     VM_GONE = "VM gone"
     NOT_RESPONDING = "slurmd does not answer, VM replaced"
     RESUME_TIMEOUT = "ResumeTimeout passed"
+    VM_GOES = "VM goes"
     POOL_HELD = "pool held"
     END_NEAR = "too little life left for a waiting job"
 
@@ -403,8 +405,8 @@ class Plan:
     `unsettled` is True while something is on its way that another pass must look at; a request
     that only waits for capacity does not count. `steps` says what was decided for each node.
     `held` are kills that the cap keeps back, `kills_in_question` how many an operator would have
-    to confirm; `unneeded` (subjects of deletions) and `suspended`
-    (nodes) are what the next pass has to know, see Memory.
+    to confirm. `sightings` and `suspended` (nodes) are what the next pass has to know, see Memory;
+    `second_look_seconds` is when the first of the sightings may be believed, None where none waits.
     """
 
     actions: tuple[Action, ...] = ()
@@ -413,7 +415,8 @@ class Plan:
     steps: dict[str, Step] = field(default_factory=dict)
     held: tuple[Action, ...] = ()
     kills_in_question: int = 0
-    unneeded: frozenset[str] = frozenset()
+    sightings: Sightings = field(default_factory=Sightings)
+    second_look_seconds: float | None = None
     suspended: frozenset[str] = frozenset()
 
 

@@ -33,9 +33,10 @@ from slurm_hooks.reconcile.plan_nodes import SETTLED_STEPS, is_powering_up, node
 from slurm_hooks.reconcile.plan_reaping import plan_reaping, unneeded
 from slurm_hooks.reconcile.plan_reasons import plan_reasons
 from slurm_hooks.reconcile.plan_recycling import plan_recycling
-from slurm_hooks.reconcile.plan_requests import plan_requests
+from slurm_hooks.reconcile.plan_requests import finished_requests, plan_requests
 from slurm_hooks.reconcile.scene import Planner, Scene
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot, Unavailable
+from slurm_hooks.reconcile.sightings import Sightings, seen_since
 from slurm_hooks.reconcile.views import World, join
 from slurm_hooks.slurm.model import SlurmSnapshot
 
@@ -87,21 +88,40 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
     kills = held_kills(scene, free, confirmed_kills)
     held = {action.subject: action for part in kills for action in part.actions}
     actions = tuple(action for action in free if action.subject not in held)
-    sighted = frozenset(action.subject for action in unneeded(scene))
+    sightings = _sightings(scene)
+    second_look = sightings.seconds_to_belief(now)
+    is_new = not sightings.finished <= memory.sightings.finished
     return Plan(
         actions=actions,
         notices=(*_notices(slurm, compute, memory), *(part.notice for part in kills)),
-        unsettled=_is_unsettled(world, memory, actions) or not sighted <= memory.unneeded,
+        unsettled=_is_unsettled(world, memory, actions) or is_new or second_look is not None,
         steps={name: view.step for name, view in world.views.items()},
         held=tuple(held.values()),
         kills_in_question=max((part.count for part in kills), default=0),
-        unneeded=sighted,
+        sightings=sightings,
+        second_look_seconds=second_look,
         suspended=suspended_nodes(slurm, memory.suspended),
     )
 
 
 def _undecided(snapshot: Snapshot) -> Plan:
     """No action; what the passes before have sighted stays."""
+_MISSING_STEPS = frozenset({Step.REQUEST_AGAIN, Step.LOSE_NODE, Step.LOSE_JOBS, Step.SET_ASIDE})
+
+
+def _sightings(scene: Scene) -> Sightings:
+    """What is seen now that needs a second sighting, and since when in a row."""
+    before, views, now = scene.memory.sightings, scene.world.views, scene.now
+    missing = [name for name, view in views.items() if view.step in _MISSING_STEPS]
+    surplus = [name for name, view in views.items() if view.step is Step.DELETE_SURPLUS_VM]
+    return Sightings(
+        missing=seen_since(before.missing, missing, now),
+        surplus=seen_since(before.surplus, surplus, now),
+        unneeded=seen_since(before.unneeded, (act.subject for act in unneeded(scene)), now),
+        finished=frozenset(action.subject for action in finished_requests(scene)),
+    )
+
+
     slurm, memory = snapshot.slurm, snapshot.memory
     suspended = memory.suspended
     if not isinstance(slurm, Unavailable):
@@ -109,7 +129,7 @@ def _undecided(snapshot: Snapshot) -> Plan:
     return Plan(
         notices=tuple(_unavailable(slurm, snapshot.compute)),
         unsettled=True,
-        unneeded=memory.unneeded,
+        sightings=memory.sightings,
         suspended=suspended,
     )
 

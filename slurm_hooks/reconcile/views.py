@@ -135,7 +135,7 @@ def is_of_past_start(marked: MarkedRequest, memory: Memory) -> bool:
     and a node that starts for no job starts anew. A job's start is told by the mark instead."""
     return (
         marked.request.state in (RequestState.FAILED, RequestState.CANCELLED)
-        and DeleteRequest(marked.request.reference).subject in memory.unneeded
+        and DeleteRequest(marked.request.reference).subject in memory.sightings.finished
     )
 
 
@@ -280,7 +280,7 @@ def _requests_by_node(requests: Iterable[MarkedRequest]) -> dict[str, list[Marke
 def _of_present_start(
     candidates: Iterable[MarkedRequest], memory: Memory
 ) -> Iterable[MarkedRequest]:
-    if not memory.unneeded:
+    if not memory.sightings.finished:
         return candidates
     return [marked for marked in candidates if not is_of_past_start(marked, memory)]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,9 +15,10 @@ from slurm_hooks.reconcile.actions import (
     Plan,
     UpdateNode,
 )
+from slurm_hooks.reconcile.sightings import Sightings
 from slurm_hooks.reconcile.snapshot import Memory, ResumeCall
 from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag, NodeState
-from tests.unit.reconcile.builders import World, call, job, request, vm
+from tests.unit.reconcile.builders import NOW, World, call, job, request, vm
 
 NAMES = [f"flexvm-a3u-{index}" for index in range(4)]
 POWER_FLAGS = frozenset(
@@ -85,7 +88,9 @@ def calls(draw: st.DrawFn) -> tuple[ResumeCall, ...]:
     return (call(asker, *draw(name_sets)),) if draw(st.booleans()) else ()
 
 
-counts = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 2))
+sightings = st.dictionaries(
+    st.sampled_from(NAMES), st.integers(-60, 60).map(lambda ago: NOW - timedelta(seconds=ago))
+)
 worlds = st.builds(
     World,
     nodes=nodes(),
@@ -94,7 +99,7 @@ worlds = st.builds(
     vms=vms(),
     calls=calls(),
     has_group=st.booleans(),
-    memory=st.builds(Memory, missing=counts, surplus=counts),
+    memory=st.builds(Memory, sightings=st.builds(Sightings, missing=sightings, surplus=sightings)),
 )
 
 

@@ -18,6 +18,7 @@ from slurm_hooks.compute.retry import RETRIED
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile import act_deletions, act_nodes
+from slurm_hooks.reconcile.act_addresses import set_addresses
 from slurm_hooks.reconcile.act_deletions import Deletions, attempt_of, failed, started
 from slurm_hooks.reconcile.act_end_of_life import change_reservation, warn_job
 from slurm_hooks.reconcile.act_holds import keep_pool_record, without_holds_of
@@ -41,6 +42,7 @@ from slurm_hooks.reconcile.actions import (
     KeepPoolRecord,
     Plan,
     ReasonCode,
+    SetNodeAddress,
     TellJob,
     UpdateNode,
     WaitKind,
@@ -93,7 +95,8 @@ class Actor:
         since a job that has ended takes no comment. A pool's nodes are drained before its record
         says that it is held, which would else be a hold of no nodes if we died in between; its
         other nodes change after it, since a comment costs a node in service its reason.
-        Reservations come last: until then they guard nodes whose VMs ended.
+        Reservations come last of all that is of one job or node: until then they guard nodes
+        whose VMs ended. Addresses of nodes that are off can wait.
         """
         due = in_turn(plan.actions, memory.in_vain)
         shares = Shares(self._clock)
@@ -184,6 +187,8 @@ class Actor:
                 if isinstance(action, CreateReservation | DeleteReservation)
             ),
         )
+        addresses = list(_of_type(due, SetNodeAddress))
+        yield from within(SetNodeAddress, set_addresses(slurm, addresses, memory.refusals), most)
 
     def _tell(self, action: TellJob) -> Outcome:
         try:

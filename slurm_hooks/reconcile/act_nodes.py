@@ -62,6 +62,11 @@ def change_nodes(
         yield _change(slurm, change, batch)
 
 
+def size_of_command(refusal: Refusal | None) -> int:
+    """How many nodes a command may be about that includes one with such a refusal."""
+    return SIZES_BY_TRY[min(refusal.tries, len(SIZES_BY_TRY) - 1) if refusal else 0]
+
+
 def _is_due(action: NodeAction, present: Mapping[str, Node]) -> bool:
     expectation = (
         action.expectation if isinstance(action, UpdateNode) else Expectation.UP_WITH_OUR_REASON
@@ -75,9 +80,8 @@ def _batches(
     """The commands to give, in the order of the first action of each."""
     by_change: dict[tuple[_Change, int], list[NodeAction]] = {}
     for action in actions:
-        refusal = refusals.get(action.subject)
-        tries = min(refusal.tries, len(SIZES_BY_TRY) - 1) if refusal else 0
-        by_change.setdefault((_change_of(action), SIZES_BY_TRY[tries]), []).append(action)
+        size = size_of_command(refusals.get(action.subject))
+        by_change.setdefault((_change_of(action), size), []).append(action)
     for (change, size), members in by_change.items():
         for start in range(0, len(members), size):
             yield change, members[start : start + size]

@@ -45,6 +45,8 @@ class Expectation(enum.StrEnum):
     TRAPPED = "IDLE, POWERED_DOWN and NOT_RESPONDING"
     FREE_AND_OFF = "off or going off, in service, of no job, with no person's reason"
     HELD = "off or idle, drained because its pool is held"
+    NAMED_ADDRESS = "off, of no job, its address its own name"
+    LOST_ADDRESS = "registered, its address the one of nodes that are off"
     UP_WITH_OUR_REASON = "registered and in service, with a reason of ours"
 
 
@@ -236,6 +238,20 @@ class ClearReason:
 
 
 @dataclass(frozen=True, slots=True)
+class SetNodeAddress:
+    """Have slurmctld reach a node at this address. `reason` is the one that it has and keeps."""
+
+    node: str
+    address: str
+    expectation: Expectation
+    reason: str
+
+    @property
+    def subject(self) -> str:
+        return f"set address of node {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
 class KeepConsole:
     """Keep the serial console output of a VM that is about to be replaced, for the operator."""
 
@@ -367,6 +383,7 @@ Action = (
     | UpdateNode
     | KeepPoolRecord
     | ClearReason
+    | SetNodeAddress
     | KeepConsole
     | TellJob
     | WarnJob
@@ -435,6 +452,8 @@ def told_as(action: Action) -> str:
             return f"update nodes to {'+'.join(action.updates)}"
         case ClearReason():
             return "clear reasons"
+        case SetNodeAddress():
+            return f"set addresses of nodes to {action.address}"
         case _:
             return action.subject
 

@@ -26,6 +26,7 @@ from slurm_hooks.reconcile.actions import (
 from slurm_hooks.reconcile.kill_cap import held_kills, suspended_nodes
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import RequestPhase, VmPhase
+from slurm_hooks.reconcile.plan_addresses import plan_addresses
 from slurm_hooks.reconcile.plan_end_of_life import plan_end_of_life
 from slurm_hooks.reconcile.plan_holds import plan_holds
 from slurm_hooks.reconcile.plan_jobs import tell_jobs
@@ -46,6 +47,7 @@ PLANNERS: tuple[Planner, ...] = (
     plan_recycling,
     plan_holds,
     plan_reasons,
+    plan_addresses,
 )
 """Concerns beside the node table, in the order in which their actions are carried out."""
 

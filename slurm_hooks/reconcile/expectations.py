@@ -6,6 +6,7 @@ from slurm_hooks.reconcile.actions import Expectation
 from slurm_hooks.reconcile.phases import Intent, intent_of
 from slurm_hooks.reconcile.pool_record import hold_end
 from slurm_hooks.reconcile.reasons import is_of_person, is_ours, reason_before
+from slurm_hooks.slurm.client import UNREACHABLE_ADDRESS
 from slurm_hooks.slurm.model import BaseState, Node, NodeFlag, NodeState
 
 _OUT_OF_SERVICE = (NodeFlag.DRAIN, NodeFlag.FAIL)
@@ -43,6 +44,10 @@ def still_holds(expectation: Expectation, node: Node) -> bool:
             return _is_held(node)
         case Expectation.UP_WITH_OUR_REASON:
             return _is_up(node) and is_ours(node.reason)
+        case Expectation.NAMED_ADDRESS:
+            return node.address == node.name and _is_free_for_an_address(node.state)
+        case Expectation.LOST_ADDRESS:
+            return node.address == UNREACHABLE_ADDRESS and _is_registered(node.state)
         case Expectation.OFF:
             return intent is Intent.OFF
         case Expectation.TRAPPED:
@@ -59,6 +64,22 @@ def _is_free_and_off(node: Node) -> bool:
         and _is_off_and_in_service(state)
         and not (node.reason and is_of_person(node.reason))
         and not reason_before(node.reason)
+    )
+
+
+def _is_free_for_an_address(state: NodeState) -> bool:
+    """Whether no registration can come that would be overwritten: nobody waits for the node."""
+    return (
+        state.base in (BaseState.IDLE, BaseState.DOWN)
+        and not state.unknown
+        and state.has(NodeFlag.POWERED_DOWN)
+        and not state.has(*_BEING_CHANGED)
+    )
+
+
+def _is_registered(state: NodeState) -> bool:
+    return not state.unknown and not state.has(
+        *_BEING_CHANGED, NodeFlag.POWERED_DOWN, NodeFlag.NOT_RESPONDING
     )
 
 

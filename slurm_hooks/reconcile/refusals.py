@@ -18,6 +18,7 @@ from slurm_hooks.reconcile.actions import (
     Notice,
     NoticeKind,
     Plan,
+    SetNodeAddress,
     TellJob,
     UpdateNode,
     WarnJob,
@@ -35,6 +36,7 @@ ASKED_OF_SLURM = (
     KeepPoolRecord,
     UpdateNode,
     ClearReason,
+    SetNodeAddress,
     CreateReservation,
     DeleteReservation,
 )

@@ -28,6 +28,7 @@ from slurm_hooks.reconcile.actions import (
     InsertRequest,
     KeepConsole,
     KeepPoolRecord,
+    SetNodeAddress,
     TellJob,
     UpdateNode,
     WarnJob,
@@ -70,6 +71,7 @@ SECONDS_A_PASS: dict[type[Action], float] = {
     WarnJob: 10,
     KeepPoolRecord: 5,
     UpdateNode: 20,
+    SetNodeAddress: 10,
     CreateReservation: 10,
 }
 """The share of each kind in the time of a pass, some two minutes in sum, so that a service that

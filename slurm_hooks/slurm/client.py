@@ -14,6 +14,11 @@ from typing import Protocol
 
 from slurm_hooks.slurm.model import Node, SlurmSnapshot
 
+UNREACHABLE_ADDRESS = "233.252.0.1"
+"""An address for nodes that are off: it needs no name server, and a connection to it fails at
+once. It is of the multicast range that is kept for examples, so no host can have it, which is
+not so of the other ranges for examples: Compute Engine takes those for subnets."""
+
 
 class NodeUpdate(enum.StrEnum):
     """State requests that we make of slurmctld (`scontrol update nodename=... state=...`)."""
@@ -66,6 +71,12 @@ class SlurmClient(Protocol):
         self, names: Sequence[str], update: NodeUpdate | None, reason: str | None = None
     ) -> None:
         """Set state, reason or both on all the named nodes. Raises SlurmError."""
+
+    def set_node_addresses(self, names: Sequence[str], address: str, reason: str) -> None:
+        """Have slurmctld reach all the named nodes at one address. Raises SlurmError.
+
+        `reason` is the one that they all have, empty for none: they keep it, with its stamp.
+        """
 
     def set_admin_comment(self, job_id: int, text: str, part: str = "") -> None:
         """Write the job's admin comment; an empty text clears it. Raises SlurmError.

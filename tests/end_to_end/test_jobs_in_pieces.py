@@ -41,7 +41,6 @@ def fleet(shared_fleet: Fleet) -> Fleet:
     shared_fleet.box.wait_until(
         "no request to be left", lambda: shared_fleet.request_states() == {}, 30
     )
-    shared_fleet.resolve_again()
     return shared_fleet
 
 

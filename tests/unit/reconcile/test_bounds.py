@@ -44,6 +44,7 @@ from slurm_hooks.reconcile.actions import (
     KeepPoolRecord,
     Plan,
     ReasonCode,
+    SetNodeAddress,
     TellJob,
     UpdateNode,
     WaitKind,
@@ -71,7 +72,7 @@ ZONE = "us-central1-a"
 SECONDS_A_CALL = 9.0
 READING_CALLS = 25
 """Four commands of Slurm, and the pages of 10,000 VMs with their groups and requests."""
-IN_CALLS_FOR_MANY = {DeleteInstance, UpdateNode, ClearReason}
+IN_CALLS_FOR_MANY = {DeleteInstance, UpdateNode, ClearReason, SetNodeAddress}
 CONFLICT = ComputeError(ErrorKind.CONFLICT, "conditionNotMet", "", 412)
 
 

@@ -56,9 +56,9 @@ class ReasonCode(enum.StrEnum):
     REQUEST_FAILED = "request failed"
     JOB_ENDED = "job ended before its nodes came"
     VM_GONE = "VM gone"
+    VM_GOES = "VM goes"
     NOT_RESPONDING = "slurmd does not answer, VM replaced"
     RESUME_TIMEOUT = "ResumeTimeout passed"
-    VM_GOES = "VM goes"
     POOL_HELD = "pool held"
     END_NEAR = "too little life left for a waiting job"
 

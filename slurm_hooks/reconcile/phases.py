@@ -258,29 +258,30 @@ def request_phase_of(state: RequestState) -> RequestPhase:
 
 
 def member_phases_of(
-    member: Member, *, deletion_in_flight: bool, is_starting: bool
+    member: Member, *, deletion_in_flight: bool, is_starting: bool, is_late: bool
 ) -> tuple[RequestPhase, VmPhase]:
     """The phases of a member without a VM, as of the request and the VM that it stands for.
 
     `is_starting`: Slurm waits for its VM, so a failed attempt is a failed start. The group tries
-    again, and to nodes that are not starting such a member is one that still waits.
+    again, and to nodes that are not starting such a member is one that still waits. `is_late`: a
+    job waits for longer than a boot may take, so an error that may pass has not passed.
     """
     if deletion_in_flight or member.action is MemberAction.LEAVING:
         return RequestPhase.NONE, VmPhase.LEAVING
     if member.action is MemberAction.UNKNOWN:
         return RequestPhase.UNKNOWN, VmPhase.NONE
-    if is_starting and _has_failed(member):
+    if is_starting and _has_failed(member, is_late):
         return RequestPhase.FAILED, VmPhase.NONE
     if member.action is MemberAction.CREATING:
         return RequestPhase.WAITING, VmPhase.NONE
     return RequestPhase.NONE, VmPhase.BROKEN
 
 
-def _has_failed(member: Member) -> bool:
+def _has_failed(member: Member, is_late: bool) -> bool:
     if member.last_attempt_error is None:
         return False
     kind = classify_detail(member.last_attempt_error)
-    return reaction_to(Occasion.MEMBER_FAILED, kind) is Reaction.FAIL_START
+    return is_late or reaction_to(Occasion.MEMBER_FAILED, kind) is Reaction.FAIL_START
 
 
 def vm_phase_of(

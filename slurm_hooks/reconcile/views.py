@@ -185,6 +185,7 @@ def _view(
             member,
             deletion_in_flight=deletion_of_member(member).subject in memory.in_flight,
             is_starting=intent is Intent.STARTING,
+            is_late=_waits_longer_than(owner, cluster.policy.boot_timeout_seconds, now),
         )
     return NodeView(
         node,
@@ -256,6 +257,12 @@ def _is_overdue(vm: Instance, boot_timeout_seconds: int, now: datetime) -> bool:
     if vm.status is InstanceStatus.PENDING or vm.creation_time_utc is None:
         return False
     return now - vm.creation_time_utc > timedelta(seconds=boot_timeout_seconds)
+
+
+def _waits_longer_than(owner: Job | None, seconds: int, now: datetime) -> bool:
+    """Whether the node's job was given it so long ago."""
+    given_utc = owner.start_time_utc if owner is not None else None
+    return given_utc is not None and now - given_utc > timedelta(seconds=seconds)
 
 
 def _marked_requests(

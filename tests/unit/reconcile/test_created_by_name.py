@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,21 @@ def test_an_attempt_that_failed_for_the_moment_waits_and_the_job_is_told(tmp_pat
     life.compute.state.refusal = None
     life.rest()
     assert life.slurm.jobs[job_id].state is JobState.RUNNING
+
+
+def test_an_attempt_that_fails_for_the_moment_again_and_again_fails_the_start_in_the_end(
+    tmp_path: Path,
+) -> None:
+    """ResumeTimeout, Slurm's own net, is many hours where VMs may wait for capacity."""
+    life = spot_life(tmp_path)
+    job_id = waiting_job(life, N0)
+    life.compute.state.refusal = ErrorDetail("A_CODE_THAT_NOBODY_KNOWS")
+    for _ in range(6):
+        life.tick()
+    life.advance(timedelta(seconds=life.cluster.policy.boot_timeout_seconds))
+    life.one_pass()
+    assert life.slurm.jobs[job_id].state is JobState.PENDING
+    assert "A_CODE_THAT_NOBODY_KNOWS" in life.slurm.jobs[job_id].admin_comment
 
 
 def test_a_refused_call_fails_the_start_with_its_code(tmp_path: Path) -> None:

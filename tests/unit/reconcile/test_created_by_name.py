@@ -20,6 +20,7 @@ from slurm_hooks.compute.model import (
 from slurm_hooks.compute.ownership import decode
 from slurm_hooks.reconcile.actions import DeleteInstance, UpdateNode
 from slurm_hooks.reconcile.pool_record import read_record
+from slurm_hooks.reconcile.sightings import BELIEVED_AFTER
 from slurm_hooks.reconcile.specifications import group_of, is_served
 from slurm_hooks.slurm.model import BaseState, JobState, NodeFlag
 from tests.unit.reconcile.builders import N0, N1, example_cluster
@@ -212,7 +213,9 @@ def test_a_member_without_a_node_is_deleted_at_the_second_sighting(tmp_path: Pat
     life.rest()
     life.compute.state.add_member(group(life), "flexvm-a3u-9")
     life.compute.state.refusal = STOCKOUT
-    plans = [life.one_pass(), life.one_pass()]
+    plans = [life.one_pass()]
+    life.advance(BELIEVED_AFTER)
+    plans.append(life.one_pass())
     deleted = [
         [action.name for action in plan.actions if isinstance(action, DeleteInstance)]
         for plan in plans

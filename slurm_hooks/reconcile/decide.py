@@ -36,8 +36,8 @@ from slurm_hooks.reconcile.plan_reasons import plan_reasons
 from slurm_hooks.reconcile.plan_recycling import plan_recycling
 from slurm_hooks.reconcile.plan_requests import finished_requests, plan_requests
 from slurm_hooks.reconcile.scene import Planner, Scene
-from slurm_hooks.reconcile.snapshot import Memory, Snapshot, Unavailable
 from slurm_hooks.reconcile.sightings import Sightings, seen_since
+from slurm_hooks.reconcile.snapshot import Memory, Snapshot, Unavailable
 from slurm_hooks.reconcile.views import World, join
 from slurm_hooks.slurm.model import SlurmSnapshot
 
@@ -106,8 +106,6 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
     )
 
 
-def _undecided(snapshot: Snapshot) -> Plan:
-    """No action; what the passes before have sighted stays."""
 _MISSING_STEPS = frozenset({Step.REQUEST_AGAIN, Step.LOSE_NODE, Step.LOSE_JOBS, Step.SET_ASIDE})
 
 
@@ -124,6 +122,8 @@ def _sightings(scene: Scene) -> Sightings:
     )
 
 
+def _undecided(snapshot: Snapshot) -> Plan:
+    """No action; what the passes before have sighted stays."""
     slurm, memory = snapshot.slurm, snapshot.memory
     suspended = memory.suspended
     if not isinstance(slurm, Unavailable):

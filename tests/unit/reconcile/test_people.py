@@ -16,7 +16,7 @@ from slurm_hooks.reconcile.actions import (
 )
 from slurm_hooks.reconcile.comments import node_reason
 from slurm_hooks.slurm.client import NodeUpdate
-from slurm_hooks.slurm.model import BaseState, JobState, Node, NodeFlag
+from slurm_hooks.slurm.model import BaseState, JobState, Node, NodeFlag, Partition
 from tests.unit.reconcile.builders import (
     N0,
     World,
@@ -24,6 +24,7 @@ from tests.unit.reconcile.builders import (
     job,
     long_seen,
     node,
+    off,
     request,
     vm,
 )
@@ -144,3 +145,22 @@ def test_a_drain_outlives_the_vm_and_the_job_runs_again_elsewhere(tmp_path: Path
     assert scenario.slurm.nodes[N0].reason == "fan is loud"
     assert scenario.slurm.nodes[N0].state.has(NodeFlag.DRAIN)
     assert scenario.vm_names() == []
+
+
+@pytest.mark.parametrize(
+    ("states", "powered_up"),
+    [
+        (("UP",), [N0]),
+        (("DOWN",), []),
+        (("INACTIVE", "DRAIN"), []),
+        (("DOWN", "UP"), [N0]),
+    ],
+)
+def test_a_static_node_is_powered_up_where_one_of_its_partitions_takes_jobs(
+    states: tuple[str, ...], powered_up: list[str]
+) -> None:
+    partitions = [Partition(f"p{n}", state=state) for n, state in enumerate(states)]
+    sleeping = replace(off(N0), partitions=tuple(partition.name for partition in partitions))
+    world = World([sleeping], cluster=example_cluster(min_node_count=1), partitions=partitions)
+    updates = [action for action in world.plan().actions if isinstance(action, UpdateNode)]
+    assert [update.node for update in updates] == powered_up

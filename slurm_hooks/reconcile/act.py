@@ -43,6 +43,7 @@ from slurm_hooks.reconcile.actions import (
     Plan,
     ReasonCode,
     SetNodeAddress,
+    SetReason,
     TellJob,
     UpdateNode,
     WaitKind,
@@ -164,11 +165,11 @@ class Actor:
         changes = [
             action
             for action in due
-            if isinstance(action, ClearReason)
+            if isinstance(action, ClearReason | SetReason)
             or (isinstance(action, UpdateNode) and action.told_job not in untold)
         ]
         drains = list(filter(_begins_hold, _of_type(changes, UpdateNode)))
-        others = [a for a in changes if isinstance(a, ClearReason) or not _begins_hold(a)]
+        others = [a for a in changes if not isinstance(a, UpdateNode) or not _begins_hold(a)]
         most = act_nodes.MOST_BATCHES_A_PASS
         untried = {drain.subject: drain for drain in drains}
         for of_call in within(UpdateNode, change_nodes(slurm, drains, memory.refusals), most):

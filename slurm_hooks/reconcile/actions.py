@@ -48,6 +48,8 @@ class Expectation(enum.StrEnum):
     NAMED_ADDRESS = "off, of no job, its address its own name"
     LOST_ADDRESS = "registered, its address the one of nodes that are off"
     UP_WITH_OUR_REASON = "registered and in service, with a reason of ours"
+    WAKING = "POWERING_UP and in service, with no reason but ours"
+    TOLD_TO_WAIT = "with our reason that it waits for capacity"
 
 
 class ReasonCode(enum.StrEnum):
@@ -228,13 +230,27 @@ class KeepPoolRecord:
 
 @dataclass(frozen=True, slots=True)
 class ClearReason:
-    """Remove a reason of ours from a node that is up and serves again."""
+    """Remove a reason of ours that is over: from a node that is up and serves again, or from one
+    that does not wait any more."""
 
     node: str
+    expectation: Expectation = Expectation.UP_WITH_OUR_REASON
 
     @property
     def subject(self) -> str:
         return f"clear reason {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class SetReason:
+    """Give a node that waits for capacity a reason that says so, where Slurm keeps it."""
+
+    node: str
+    reason: str
+
+    @property
+    def subject(self) -> str:
+        return f"set reason {self.node}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,6 +399,7 @@ Action = (
     | UpdateNode
     | KeepPoolRecord
     | ClearReason
+    | SetReason
     | SetNodeAddress
     | KeepConsole
     | TellJob
@@ -403,16 +420,21 @@ class NoticeKind(enum.StrEnum):
     FAILURE = "FAILURE"
     DUPLICATE_VM = "DUPLICATE_VM"
     KILLS_HELD = "KILLS_HELD"
+    AWAITS_CAPACITY = "AWAITS_CAPACITY"
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A condition worth one line of log when it begins, and one when it ends."""
+    """A condition worth one line of log when it begins, and one when it ends.
+
+    `code` is Compute Engine's, where another code is news and other words are not.
+    """
 
     kind: NoticeKind
     subject: str
     detail: str = ""
     error_kind: ErrorKind | None = None
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,6 +446,7 @@ class Plan:
     `held` are kills that the cap keeps back, `kills_in_question` how many an operator would have
     to confirm. `sightings` and `suspended` (nodes) are what the next pass has to know, see Memory;
     `second_look_seconds` is when the first of the sightings may be believed, None where none waits.
+    `waiting` says how many nodes of each pool wait for capacity.
     """
 
     actions: tuple[Action, ...] = ()
@@ -435,6 +458,7 @@ class Plan:
     sightings: Sightings = field(default_factory=Sightings)
     second_look_seconds: float | None = None
     suspended: frozenset[str] = frozenset()
+    waiting: dict[str, int] = field(default_factory=dict)
 
 
 INSERT_REQUEST = "insert request"
@@ -452,6 +476,8 @@ def told_as(action: Action) -> str:
             return f"update nodes to {'+'.join(action.updates)}"
         case ClearReason():
             return "clear reasons"
+        case SetReason():
+            return "set reasons of nodes that wait for capacity"
         case SetNodeAddress():
             return f"set addresses of nodes to {action.address}"
         case _:

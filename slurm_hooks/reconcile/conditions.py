@@ -25,9 +25,19 @@ _TEXTS = {
     NoticeKind.FAILURE: "refused, will be tried again",
     NoticeKind.DUPLICATE_VM: "two VMs of one name",
     NoticeKind.KILLS_HELD: "too many kills for one pass, none is carried out",
+    NoticeKind.AWAITS_CAPACITY: "nodes wait for capacity",
 }
+_LEVELS = {NoticeKind.AWAITS_CAPACITY: logging.INFO}
+"""Of a condition that is nobody's fault; the others are warnings."""
 
-_DETAIL_VARIES = frozenset({NoticeKind.UNAVAILABLE, NoticeKind.FAILURE, NoticeKind.KILLS_HELD})
+_DETAIL_VARIES = frozenset(
+    {
+        NoticeKind.UNAVAILABLE,
+        NoticeKind.FAILURE,
+        NoticeKind.KILLS_HELD,
+        NoticeKind.AWAITS_CAPACITY,
+    }
+)
 """Whose details are another system's words or counts: other words alone are no news."""
 
 _EXPECTED = frozenset({ErrorKind.CONFLICT, ErrorKind.GONE})
@@ -55,7 +65,7 @@ class Conditions:
             if _is_news(self._standing.get(key), notice):
                 log_event(
                     LOG,
-                    logging.WARNING,
+                    _LEVELS.get(notice.kind, logging.WARNING),
                     _TEXTS[notice.kind],
                     subject=notice.subject,
                     detail=notice.detail,
@@ -73,7 +83,7 @@ class Conditions:
 
 
 def _is_news(before: Notice | None, notice: Notice) -> bool:
-    if before is None or before.error_kind is not notice.error_kind:
+    if before is None or (before.error_kind, before.code) != (notice.error_kind, notice.code):
         return True
     return notice.kind not in _DETAIL_VARIES and before.detail != notice.detail
 

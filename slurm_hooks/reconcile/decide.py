@@ -35,6 +35,7 @@ from slurm_hooks.reconcile.plan_reaping import plan_reaping, unneeded
 from slurm_hooks.reconcile.plan_reasons import plan_reasons
 from slurm_hooks.reconcile.plan_recycling import plan_recycling
 from slurm_hooks.reconcile.plan_requests import finished_requests, plan_requests
+from slurm_hooks.reconcile.plan_waits import count_by_pool, plan_waits, waiting_pools, waiting_views
 from slurm_hooks.reconcile.scene import Planner, Scene
 from slurm_hooks.reconcile.sightings import Sightings, seen_since
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot, Unavailable
@@ -48,6 +49,7 @@ PLANNERS: tuple[Planner, ...] = (
     plan_holds,
     plan_reasons,
     plan_addresses,
+    plan_waits,
 )
 """Concerns beside the node table, in the order in which their actions are carried out."""
 
@@ -90,12 +92,17 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
     kills = held_kills(scene, free, confirmed_kills)
     held = {action.subject: action for part in kills for action in part.actions}
     actions = tuple(action for action in free if action.subject not in held)
+    waiting = waiting_views(scene, requests)
     sightings = _sightings(scene)
     second_look = sightings.seconds_to_belief(now)
     is_new = not sightings.finished <= memory.sightings.finished
     return Plan(
         actions=actions,
-        notices=(*_notices(slurm, compute, memory), *(part.notice for part in kills)),
+        notices=(
+            *_notices(slurm, compute, memory),
+            *(part.notice for part in kills),
+            *waiting_pools(scene, requests, waiting),
+        ),
         unsettled=_is_unsettled(world, memory, actions) or is_new or second_look is not None,
         steps={name: view.step for name, view in world.views.items()},
         held=tuple(held.values()),
@@ -103,6 +110,7 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
         sightings=sightings,
         second_look_seconds=second_look,
         suspended=suspended_nodes(slurm, memory.suspended),
+        waiting=count_by_pool(scene, waiting),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from slurm_hooks.reconcile.actions import Expectation
+from slurm_hooks.reconcile.comments import tells_waiting
 from slurm_hooks.reconcile.phases import Intent, intent_of
 from slurm_hooks.reconcile.pool_record import hold_end
 from slurm_hooks.reconcile.reasons import is_of_person, is_ours, reason_before
@@ -48,6 +49,10 @@ def still_holds(expectation: Expectation, node: Node) -> bool:
             return node.address == node.name and _is_free_for_an_address(node.state)
         case Expectation.LOST_ADDRESS:
             return node.address == UNREACHABLE_ADDRESS and _is_registered(node.state)
+        case Expectation.WAKING:
+            return _is_waking(node, intent)
+        case Expectation.TOLD_TO_WAIT:
+            return tells_waiting(node.reason)
         case Expectation.OFF:
             return intent is Intent.OFF
         case Expectation.TRAPPED:
@@ -107,6 +112,16 @@ def _is_held(node: Node) -> bool:
         and state.has(NodeFlag.DRAIN)
         and not state.has(*_BEING_CHANGED, NodeFlag.FAIL)
         and hold_end(node.reason) is not None
+    )
+
+
+def _is_waking(node: Node, intent: Intent) -> bool:
+    is_free_to_tell = not node.reason or is_ours(node.reason)
+    return (
+        intent is Intent.STARTING
+        and is_free_to_tell
+        and not reason_before(node.reason)
+        and not node.state.has(*_OUT_OF_SERVICE)
     )
 
 

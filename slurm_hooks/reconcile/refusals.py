@@ -19,6 +19,7 @@ from slurm_hooks.reconcile.actions import (
     NoticeKind,
     Plan,
     SetNodeAddress,
+    SetReason,
     TellJob,
     UpdateNode,
     WarnJob,
@@ -37,6 +38,7 @@ ASKED_OF_SLURM = (
     UpdateNode,
     ClearReason,
     SetNodeAddress,
+    SetReason,
     CreateReservation,
     DeleteReservation,
 )

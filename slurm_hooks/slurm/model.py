@@ -194,10 +194,14 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class SlurmSnapshot:
-    """Everything one read of slurmctld gave. `unreadable` names records that did not parse."""
+    """Everything one read of slurmctld gave. `unreadable` names records that did not parse.
+
+    `keeps_lone_reason`: see `versions`.
+    """
 
     nodes: dict[str, Node] = field(default_factory=dict)
     jobs: dict[int, Job] = field(default_factory=dict)
     partitions: dict[str, Partition] = field(default_factory=dict)
     reservations: dict[str, Reservation] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
+    keeps_lone_reason: bool = False

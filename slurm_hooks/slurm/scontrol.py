@@ -115,6 +115,7 @@ class ScontrolClient:
             + jobs.unreadable
             + partitions.unreadable
             + reservations.unreadable,
+            keeps_lone_reason=self._rules().keeps_lone_reason,
         )
 
     def read_nodes(self, names: Sequence[str]) -> dict[str, Node]:
@@ -264,10 +265,13 @@ class ScontrolClient:
             self._has_json = False
             return self._ask(question)
 
-    def _json_command(self, what: str) -> Sequence[str]:
+    def _rules(self) -> ClientRules:
         if self._known_rules is None:
             self._known_rules = rules_for(self.version())
-        rules = self._known_rules
+        return self._known_rules
+
+    def _json_command(self, what: str) -> Sequence[str]:
+        rules = self._rules()
         if rules.scontrol_json_flag:
             return ("scontrol", "--all", "show", what, rules.scontrol_json_flag)
         return rules.jobs_json_command if what == "jobs" else ()

@@ -87,6 +87,7 @@ class FakeSlurm(SlurmMachine):
             dict(self.partitions),
             dict(self.reservations),
             self.unreadable,
+            keeps_lone_reason=not self._reactions.healthy_node_drops_reason,
         )
 
     def read_nodes(self, names: Sequence[str]) -> dict[str, Node]:

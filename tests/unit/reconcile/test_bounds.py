@@ -45,6 +45,7 @@ from slurm_hooks.reconcile.actions import (
     Plan,
     ReasonCode,
     SetNodeAddress,
+    SetReason,
     TellJob,
     UpdateNode,
     WaitKind,
@@ -72,7 +73,7 @@ ZONE = "us-central1-a"
 SECONDS_A_CALL = 9.0
 READING_CALLS = 25
 """Four commands of Slurm, and the pages of 10,000 VMs with their groups and requests."""
-IN_CALLS_FOR_MANY = {DeleteInstance, UpdateNode, ClearReason, SetNodeAddress}
+IN_CALLS_FOR_MANY = {DeleteInstance, UpdateNode, ClearReason, SetReason, SetNodeAddress}
 CONFLICT = ComputeError(ErrorKind.CONFLICT, "conditionNotMet", "", 412)
 
 

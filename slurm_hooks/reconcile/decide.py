@@ -115,13 +115,15 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
 
 
 _MISSING_STEPS = frozenset({Step.REQUEST_AGAIN, Step.LOSE_NODE, Step.LOSE_JOBS, Step.SET_ASIDE})
+_SIGHTED_STEPS = _MISSING_STEPS | {Step.DELETE_SURPLUS_VM}
 
 
 def _sightings(scene: Scene) -> Sightings:
     """What is seen now that needs a second sighting, and since when in a row."""
     before, views, now = scene.memory.sightings, scene.world.views, scene.now
-    missing = [name for name, view in views.items() if view.step in _MISSING_STEPS]
-    surplus = [name for name, view in views.items() if view.step is Step.DELETE_SURPLUS_VM]
+    doubtful = [view for view in views.values() if view.step in _SIGHTED_STEPS]
+    missing = [view.node.name for view in doubtful if view.step in _MISSING_STEPS]
+    surplus = [view.node.name for view in doubtful if view.step is Step.DELETE_SURPLUS_VM]
     return Sightings(
         missing=seen_since(before.missing, missing, now),
         surplus=seen_since(before.surplus, surplus, now),

@@ -27,6 +27,7 @@ from slurm_hooks.reconcile.kill_cap import held_kills, suspended_nodes
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import RequestPhase, VmPhase
 from slurm_hooks.reconcile.plan_addresses import plan_addresses
+from slurm_hooks.reconcile.plan_components import plan_components, with_components
 from slurm_hooks.reconcile.plan_end_of_life import plan_end_of_life
 from slurm_hooks.reconcile.plan_holds import plan_holds
 from slurm_hooks.reconcile.plan_jobs import tell_jobs
@@ -46,6 +47,7 @@ PLANNERS: tuple[Planner, ...] = (
     plan_reaping,
     plan_end_of_life,
     plan_recycling,
+    plan_components,
     plan_holds,
     plan_reasons,
     plan_addresses,
@@ -76,13 +78,14 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
         snapshot.workload_policies,
     )
     requests = plan_requests(scene)
-    wanted: list[Action] = [
+    wanted: Iterable[Action] = [
         *tell_jobs(scene, requests),
         *node_actions(scene),
         *requests.actions,
         *_closed_calls(snapshot, world),
         *(action for planner in PLANNERS for action in planner(scene)),
     ]
+    wanted = with_components(scene, wanted)
     busy = memory.in_flight.keys() | memory.failures.keys()
     free = _once_each(
         action

@@ -6,7 +6,7 @@ from slurm_hooks.reconcile.actions import Expectation
 from slurm_hooks.reconcile.comments import tells_waiting
 from slurm_hooks.reconcile.phases import Intent, intent_of
 from slurm_hooks.reconcile.pool_record import hold_end
-from slurm_hooks.reconcile.reasons import is_of_person, is_ours, reason_before
+from slurm_hooks.reconcile.reasons import OFFERED_AGAIN, is_of_person, is_ours, reason_before
 from slurm_hooks.slurm.client import UNREACHABLE_ADDRESS
 from slurm_hooks.slurm.model import BaseState, Node, NodeFlag, NodeState
 
@@ -39,6 +39,8 @@ def still_holds(expectation: Expectation, node: Node) -> bool:
             return intent is Intent.REBOOTING
         case Expectation.NOT_RESPONDING:
             return intent is Intent.NOT_RESPONDING
+        case Expectation.OFF_SINCE_FAILURE:
+            return _is_off_since_failure(node)
         case Expectation.FREE_AND_OFF:
             return _is_free_and_off(node)
         case Expectation.HELD:
@@ -47,6 +49,8 @@ def still_holds(expectation: Expectation, node: Node) -> bool:
             return _is_up(node) and is_ours(node.reason)
         case Expectation.NAMED_ADDRESS:
             return node.address == node.name and _is_free_for_an_address(node.state)
+        case Expectation.NAMED_ADDRESS_WITHOUT_VM:
+            return node.address == node.name and _is_off_or_waking(node.state)
         case Expectation.LOST_ADDRESS:
             return node.address == UNREACHABLE_ADDRESS and _is_registered(node.state)
         case Expectation.WAKING:
@@ -82,9 +86,27 @@ def _is_free_for_an_address(state: NodeState) -> bool:
     )
 
 
+def _is_off_or_waking(state: NodeState) -> bool:
+    """Whether it has not registered; without a VM it will not for a while."""
+    return (
+        not state.unknown
+        and state.has(NodeFlag.POWERED_DOWN, NodeFlag.POWERING_UP)
+        and not state.has(NodeFlag.POWERING_DOWN)
+    )
+
+
 def _is_registered(state: NodeState) -> bool:
     return not state.unknown and not state.has(
         *_BEING_CHANGED, NodeFlag.POWERED_DOWN, NodeFlag.NOT_RESPONDING
+    )
+
+
+def _is_off_since_failure(node: Node) -> bool:
+    return (
+        _is_free_and_off(node)
+        and not node.state.has(*_BEING_CHANGED)
+        and is_ours(node.reason)
+        and node.reason != OFFERED_AGAIN
     )
 
 

@@ -46,6 +46,10 @@ REBOOT_TIMED_OUT = "reboot timed out"
 _SET_ASIDE = f"{PREFIX} out of service: "
 
 
+OFFERED_AGAIN = f"{PREFIX} offered again after a failed start"
+"""The reason of a node that was shown to Slurm's backfill again, in versions that keep one."""
+
+
 def is_ours(text: str) -> bool:
     """Whether a comment or reason was written by us."""
     return text.startswith(PREFIX)

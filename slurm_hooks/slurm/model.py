@@ -122,7 +122,8 @@ class Job:
     `excluded_nodes` are those that its user names with -w and -x.
     `job_id` is the raw id, as SLURM_RESUME_FILE names it. `nodes` is the current allocation,
     empty while pending. `state` is CONFIGURING whenever Slurm shows that flag. `part` is what
-    commands need after the id to mean this job alone, see `part_of`.
+    commands need after the id to mean this job alone, see `part_of`. `het_job_id` is the id of
+    the heterogeneous job of which this is a component.
     """
 
     job_id: int
@@ -143,6 +144,7 @@ class Job:
     part: str = ""
     required_nodes: tuple[str, ...] = ()
     excluded_nodes: tuple[str, ...] = ()
+    het_job_id: int | None = None
 
     @property
     def start(self) -> JobStart:

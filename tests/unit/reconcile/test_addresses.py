@@ -11,7 +11,7 @@ import pytest
 from slurm_hooks.slurm.client import UNREACHABLE_ADDRESS, SlurmRefused
 from slurm_hooks.slurm.model import BaseState, NodeFlag
 from tests.fakes.slurm import SLURM_22_05, SLURM_24_11, SLURM_26_05, Call, FakeSlurm
-from tests.unit.reconcile.builders import N0, N1, example_cluster
+from tests.unit.reconcile.builders import N0, N1, example_cluster, vm
 from tests.unit.reconcile.scenario import Scenario
 
 REASON = "slurm-hooks: job ended before its nodes came"
@@ -79,34 +79,44 @@ def test_they_get_it_again_after_each_sleep_and_when_slurmctld_has_forgotten(
         (NodeFlag.POWERED_DOWN, NodeFlag.POWER_UP),
         (NodeFlag.POWERED_DOWN, NodeFlag.POWERING_UP),
         (NodeFlag.POWERING_DOWN,),
-        (NodeFlag.POWERED_DOWN, NodeFlag.POWER_DOWN),
+        (NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN),
     ],
     ids=lambda flags: "+".join(flags),
 )
 @pytest.mark.parametrize("base", [BaseState.IDLE, BaseState.ALLOCATED])
-def test_node_on_its_way_is_left_alone(
+def test_node_on_its_way_with_a_vm_is_left_alone(
     scenario: Scenario, flags: tuple[NodeFlag, ...], base: BaseState
 ) -> None:
+    scenario.compute.state.instances["us-central1-a", N0] = vm(N0)
     scenario.slurm.set_state(N0, base, NodeFlag.CLOUD, *flags)
     scenario.run()
     assert all(N0 not in order.names for order in orders(scenario))
 
 
 @pytest.mark.parametrize("wake", [True, False], ids=["woken", "not woken yet"])
-def test_node_that_is_given_to_a_job_meanwhile_is_left_alone(
-    scenario: Scenario, monkeypatch: pytest.MonkeyPatch, wake: bool
+def test_node_that_a_job_gets_before_its_address_gets_it_while_it_has_no_vm(
+    scenario: Scenario, wake: bool
 ) -> None:
-    """It may register before the command is carried out, which would take its address."""
+    scenario.slurm.submit([N0], wake=wake)
+    scenario.run()
+    assert address(scenario, N0) == UNREACHABLE_ADDRESS
+
+
+@pytest.mark.parametrize("address_of_vm", [N0, VM_ADDRESS])
+def test_node_that_registers_meanwhile_is_left_alone(
+    scenario: Scenario, monkeypatch: pytest.MonkeyPatch, address_of_vm: str
+) -> None:
+    scenario.slurm.submit([N0])
     read = scenario.slurm.read
 
-    def read_then_allocate() -> object:
+    def read_then_register() -> object:
         snapshot = read()
-        scenario.slurm.submit([N0], wake=wake)
+        scenario.slurm.register([N0], address_of_vm)
         return snapshot
 
-    monkeypatch.setattr(scenario.slurm, "read", read_then_allocate)
+    monkeypatch.setattr(scenario.slurm, "read", read_then_register)
     scenario.run()
-    assert address(scenario, N0) == N0
+    assert address(scenario, N0) == address_of_vm
     assert address(scenario, N1) == UNREACHABLE_ADDRESS
 
 

@@ -17,6 +17,7 @@ from slurm_hooks.reconcile.actions import (
 )
 from slurm_hooks.reconcile.sightings import Sightings
 from slurm_hooks.reconcile.snapshot import Memory, ResumeCall
+from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag, NodeState
 from tests.unit.reconcile.builders import NOW, World, call, job, request, vm
 
@@ -114,6 +115,14 @@ def test_every_world_gets_a_plan_with_each_subject_once(world: World) -> None:
     assert len(subjects) == len(set(subjects))
 
 
+DRAIN = (NodeUpdate.DRAIN,)
+"""What a person has set DOWN is kept out of service, and keeps its VM."""
+
+
+def updates_of(name: str, plan: Plan) -> list[UpdateNode]:
+    return [a for a in plan.actions if isinstance(a, UpdateNode) and a.node == name]
+
+
 @settings(max_examples=400, deadline=None)
 @given(worlds)
 def test_registered_node_with_a_living_vm_is_never_killed(world: World) -> None:
@@ -122,7 +131,7 @@ def test_registered_node_with_a_living_vm_is_never_killed(world: World) -> None:
     for node in world.nodes:
         if node.name in living and not node.state.has(*POWER_FLAGS):
             assert node.name not in deleted(plan)
-            assert not any(isinstance(a, UpdateNode) and a.node == node.name for a in plan.actions)
+            assert all(update.updates == DRAIN for update in updates_of(node.name, plan))
 
 
 @settings(max_examples=400, deadline=None)

@@ -101,7 +101,9 @@ def _assembled(settings_file: str, *, quiet: bool) -> Controller:
 def _proposal(controller: Controller, force_kills: bool) -> Proposal:
     from slurm_hooks.reconcile.by_hand import propose
 
-    return propose(controller.passes, force_kills=force_kills)
+    return propose(
+        controller.passes, force_kills=force_kills, tell=lambda line: typer.echo(line, err=True)
+    )
 
 
 def _by_hand(controller: Controller, force_kills: bool, yes: bool, as_json: bool) -> int:

@@ -14,6 +14,7 @@ NODES = Gauge("slurm_hooks_nodes", "Nodes by the step decided for them", ["step"
 IN_CHARGE = Gauge("slurm_hooks_in_charge", "1 where this host acts, 0 where it only watches")
 HELD_KILLS = Gauge("slurm_hooks_held_kills", "Kills that the cap keeps back")
 CONDITIONS = Gauge("slurm_hooks_conditions", "Conditions that hold", ["condition"])
+WAITING = Gauge("slurm_hooks_nodes_waiting_for_capacity", "Nodes that wait for capacity", ["pool"])
 
 
 def record_pass(plan: Plan, seconds: float) -> None:
@@ -25,6 +26,8 @@ def record_pass(plan: Plan, seconds: float) -> None:
     steps = list(plan.steps.values())
     for step in Step:
         NODES.labels(step.name).set(steps.count(step))
+    for pool_id, count in plan.waiting.items():
+        WAITING.labels(pool_id).set(count)
     HELD_KILLS.set(len(plan.held))
     kinds = [notice.kind for notice in plan.notices]
     for kind in NoticeKind:

@@ -19,9 +19,10 @@ from slurm_hooks.compute.retry import RETRIED
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile import act_deletions, act_nodes
+from slurm_hooks.reconcile.act_addresses import set_addresses
 from slurm_hooks.reconcile.act_deletions import Deletions, attempt_of, failed, started
 from slurm_hooks.reconcile.act_end_of_life import change_reservation, warn_job
-from slurm_hooks.reconcile.act_holds import keep_pool_record
+from slurm_hooks.reconcile.act_holds import keep_pool_record, without_holds_of
 from slurm_hooks.reconcile.act_nodes import change_nodes
 from slurm_hooks.reconcile.act_repairs import Repairs
 from slurm_hooks.reconcile.actions import (
@@ -43,6 +44,8 @@ from slurm_hooks.reconcile.actions import (
     KeepPoolRecord,
     Plan,
     ReasonCode,
+    SetNodeAddress,
+    SetReason,
     TellJob,
     UpdateNode,
     WaitKind,
@@ -98,7 +101,8 @@ class Actor:
         since a job that has ended takes no comment. A pool's nodes are drained before its record
         says that it is held, which would else be a hold of no nodes if we died in between; its
         other nodes change after it, since a comment costs a node in service its reason.
-        Reservations come last: until then they guard nodes whose VMs ended.
+        Reservations come last of all that is of one job or node: until then they guard nodes
+        whose VMs ended. Addresses of nodes that are off can wait.
         """
         due = in_turn(plan.actions, memory.in_vain)
         shares = Shares(self._clock)
@@ -167,17 +171,20 @@ class Actor:
         changes = [
             action
             for action in due
-            if isinstance(action, ClearReason)
+            if isinstance(action, ClearReason | SetReason)
             or (isinstance(action, UpdateNode) and action.told_job not in untold)
         ]
-        drains = [action for action in changes if _begins_hold(action)]
-        others = [action for action in changes if not _begins_hold(action)]
+        drains = list(filter(_begins_hold, _of_type(changes, UpdateNode)))
+        others = [a for a in changes if not isinstance(a, UpdateNode) or not _begins_hold(a)]
         most = act_nodes.MOST_BATCHES_A_PASS
-        yield from within(UpdateNode, change_nodes(slurm, drains, memory.refusals), most)
-        yield from within(
-            KeepPoolRecord,
-            _each(due, KeepPoolRecord, lambda action: keep_pool_record(slurm, action)),
-        )
+        untried = {drain.subject: drain for drain in drains}
+        for of_call in within(UpdateNode, change_nodes(slurm, drains, memory.refusals), most):
+            for outcome in of_call:
+                untried.pop(outcome.action.subject, None)
+            yield of_call
+        left = untried.values() if shares.is_used_up(UpdateNode, most) else ()
+        records = without_holds_of(left, _of_type(due, KeepPoolRecord))
+        yield from within(KeepPoolRecord, ((keep_pool_record(slurm, r),) for r in records))
         yield from within(UpdateNode, change_nodes(slurm, others, memory.refusals), most)
         yield from within(RepairNode, self._repairs.repair(list(_of_type(due, RepairNode))))
         yield from within(
@@ -188,6 +195,8 @@ class Actor:
                 if isinstance(action, CreateReservation | DeleteReservation)
             ),
         )
+        addresses = list(_of_type(due, SetNodeAddress))
+        yield from within(SetNodeAddress, set_addresses(slurm, addresses, memory.refusals), most)
 
     def _tell(self, action: TellJob) -> Outcome:
         try:
@@ -299,5 +308,5 @@ def _jobs_to_tell_of_failure(plan: Plan) -> set[int]:
     }
 
 
-def _begins_hold(action: UpdateNode | ClearReason) -> bool:
-    return isinstance(action, UpdateNode) and action.reason is ReasonCode.POOL_HELD
+def _begins_hold(action: UpdateNode) -> bool:
+    return action.reason is ReasonCode.POOL_HELD

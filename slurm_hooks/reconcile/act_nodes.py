@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from slurm_hooks.history.log import log_event
-from slurm_hooks.reconcile.actions import ClearReason, Expectation, UpdateNode
+from slurm_hooks.reconcile.actions import ClearReason, Expectation, SetReason, UpdateNode
 from slurm_hooks.reconcile.comments import node_reason
 from slurm_hooks.reconcile.expectations import still_holds
 from slurm_hooks.reconcile.outcome import Outcome, Outcomes
@@ -31,7 +31,7 @@ SIZES_BY_TRY = (10_000, 100, 10, 1)
 MOST_BATCHES_A_PASS = 50
 """The rest waits for the next pass, where nodes that were tried come last."""
 
-NodeAction = UpdateNode | ClearReason
+NodeAction = UpdateNode | ClearReason | SetReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,13 @@ def change_nodes(
         yield _change(slurm, change, batch)
 
 
+def size_of_command(refusal: Refusal | None) -> int:
+    """How many nodes a command may be about that includes one with such a refusal."""
+    return SIZES_BY_TRY[min(refusal.tries, len(SIZES_BY_TRY) - 1) if refusal else 0]
+
+
 def _is_due(action: NodeAction, present: Mapping[str, Node]) -> bool:
-    expectation = (
-        action.expectation if isinstance(action, UpdateNode) else Expectation.UP_WITH_OUR_REASON
-    )
+    expectation = Expectation.WAKING if isinstance(action, SetReason) else action.expectation
     return action.node in present and still_holds(expectation, present[action.node])
 
 
@@ -75,9 +78,8 @@ def _batches(
     """The commands to give, in the order of the first action of each."""
     by_change: dict[tuple[_Change, int], list[NodeAction]] = {}
     for action in actions:
-        refusal = refusals.get(action.subject)
-        tries = min(refusal.tries, len(SIZES_BY_TRY) - 1) if refusal else 0
-        by_change.setdefault((_change_of(action), SIZES_BY_TRY[tries]), []).append(action)
+        size = size_of_command(refusals.get(action.subject))
+        by_change.setdefault((_change_of(action), size), []).append(action)
     for (change, size), members in by_change.items():
         for start in range(0, len(members), size):
             yield change, members[start : start + size]
@@ -86,7 +88,7 @@ def _batches(
 def _change_of(action: NodeAction) -> _Change:
     if isinstance(action, UpdateNode):
         return _Change(action.updates, node_reason(action) or None)
-    return _Change((None,), "")
+    return _Change((None,), action.reason if isinstance(action, SetReason) else "")
 
 
 def _change(slurm: SlurmClient, change: _Change, batch: Sequence[NodeAction]) -> Outcomes:
@@ -99,6 +101,6 @@ def _change(slurm: SlurmClient, change: _Change, batch: Sequence[NodeAction]) ->
         log_event(LOG, logging.DEBUG, "nodes not changed", nodes=names, to=states, error=error)
         about = collapse(names)
         return tuple(not_done(action, error, about) for action in batch)
-    message = "nodes changed" if states else "reasons cleared"
+    message = "nodes changed" if states else "reasons set" if change.reason else "reasons cleared"
     log_event(LOG, logging.INFO, message, nodes=names, to=states, reason=change.reason or "")
     return tuple(Outcome(action) for action in batch)

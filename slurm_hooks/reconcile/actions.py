@@ -23,6 +23,7 @@ from slurm_hooks.compute.model import (
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.pool_record import PoolRecord
 from slurm_hooks.reconcile.repair_actions import RecordEvents, RepairNode
+from slurm_hooks.reconcile.sightings import Sightings
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import JobStart
 
@@ -43,9 +44,15 @@ class Expectation(enum.StrEnum):
     RESUME_FAILED = "DOWN and POWERED_DOWN"
     OFF = "POWERED_DOWN"
     TRAPPED = "IDLE, POWERED_DOWN and NOT_RESPONDING"
+    OFF_SINCE_FAILURE = "off, in service, with our reason of a failed start"
     FREE_AND_OFF = "off or going off, in service, of no job, with no person's reason"
     HELD = "off or idle, drained because its pool is held"
+    NAMED_ADDRESS = "off, of no job, its address its own name"
+    NAMED_ADDRESS_WITHOUT_VM = "off or POWERING_UP, its address its own name"
+    LOST_ADDRESS = "registered, its address the one of nodes that are off"
     UP_WITH_OUR_REASON = "registered and in service, with a reason of ours"
+    WAKING = "POWERING_UP and in service, with no reason but ours"
+    TOLD_TO_WAIT = "with our reason that it waits for capacity"
 
 
 class ReasonCode(enum.StrEnum):
@@ -54,6 +61,7 @@ class ReasonCode(enum.StrEnum):
     REQUEST_FAILED = "request failed"
     JOB_ENDED = "job ended before its nodes came"
     VM_GONE = "VM gone"
+    VM_GOES = "VM goes"
     NOT_RESPONDING = "slurmd does not answer, VM replaced"
     RESUME_TIMEOUT = "ResumeTimeout passed"
     POOL_HELD = "pool held"
@@ -225,13 +233,41 @@ class KeepPoolRecord:
 
 @dataclass(frozen=True, slots=True)
 class ClearReason:
-    """Remove a reason of ours from a node that is up and serves again."""
+    """Remove a reason of ours that is over: from a node that is up and serves again, or from one
+    that does not wait any more."""
 
     node: str
+    expectation: Expectation = Expectation.UP_WITH_OUR_REASON
 
     @property
     def subject(self) -> str:
         return f"clear reason {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class SetReason:
+    """Give a node that waits for capacity a reason that says so, where Slurm keeps it."""
+
+    node: str
+    reason: str
+
+    @property
+    def subject(self) -> str:
+        return f"set reason {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class SetNodeAddress:
+    """Have slurmctld reach a node at this address. `reason` is the one that it has and keeps."""
+
+    node: str
+    address: str
+    expectation: Expectation
+    reason: str
+
+    @property
+    def subject(self) -> str:
+        return f"set address of node {self.node}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +402,8 @@ Action = (
     | UpdateNode
     | KeepPoolRecord
     | ClearReason
+    | SetReason
+    | SetNodeAddress
     | KeepConsole
     | TellJob
     | WarnJob
@@ -390,16 +428,21 @@ class NoticeKind(enum.StrEnum):
     REPAIR_SKIPPED = "REPAIR_SKIPPED"
     REPAIRS_STOPPED = "REPAIRS_STOPPED"
     HISTORY_UNAVAILABLE = "HISTORY_UNAVAILABLE"
+    AWAITS_CAPACITY = "AWAITS_CAPACITY"
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A condition worth one line of log when it begins, and one when it ends."""
+    """A condition worth one line of log when it begins, and one when it ends.
+
+    `code` is Compute Engine's, where another code is news and other words are not.
+    """
 
     kind: NoticeKind
     subject: str
     detail: str = ""
     error_kind: ErrorKind | None = None
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,8 +452,9 @@ class Plan:
     `unsettled` is True while something is on its way that another pass must look at; a request
     that only waits for capacity does not count. `steps` says what was decided for each node.
     `held` are kills that the cap keeps back, `kills_in_question` how many an operator would have
-    to confirm; `unneeded` (subjects of deletions) and `suspended`
-    (nodes) are what the next pass has to know, see Memory.
+    to confirm. `sightings` and `suspended` (nodes) are what the next pass has to know, see Memory;
+    `second_look_seconds` is when the first of the sightings may be believed, None where none waits.
+    `waiting` says how many nodes of each pool wait for capacity.
     """
 
     actions: tuple[Action, ...] = ()
@@ -419,8 +463,10 @@ class Plan:
     steps: dict[str, Step] = field(default_factory=dict)
     held: tuple[Action, ...] = ()
     kills_in_question: int = 0
-    unneeded: frozenset[str] = frozenset()
+    sightings: Sightings = field(default_factory=Sightings)
+    second_look_seconds: float | None = None
     suspended: frozenset[str] = frozenset()
+    waiting: dict[str, int] = field(default_factory=dict)
 
 
 INSERT_REQUEST = "insert request"
@@ -438,6 +484,10 @@ def told_as(action: Action) -> str:
             return f"update nodes to {'+'.join(action.updates)}"
         case ClearReason():
             return "clear reasons"
+        case SetReason():
+            return "set reasons of nodes that wait for capacity"
+        case SetNodeAddress():
+            return f"set addresses of nodes to {action.address}"
         case _:
             return action.subject
 

@@ -1,6 +1,7 @@
 """One pass by hand: propose, and after a person's word carry out what was proposed and no more.
 
-A fresh process has no sightings of its own, so it looks twice before it proposes what needs two.
+A fresh process has no sightings of its own, so it looks twice before it proposes what needs two,
+as far apart as two sightings must be.
 Between proposal and word time passes: what is carried out is decided anew, and of that only what
 was proposed. Whoever calls holds the right to run passes.
 """
@@ -8,6 +9,7 @@ was proposed. Whoever calls holds the right to run passes.
 from __future__ import annotations
 
 import enum
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,8 +18,6 @@ from slurm_hooks.compute.errors import ErrorKind
 from slurm_hooks.reconcile.actions import Action, Plan
 from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.passes import Passes
-
-SECOND_LOOK_SECONDS = 2.0
 
 
 class Fate(enum.StrEnum):
@@ -47,12 +47,24 @@ class Proposal:
 
 
 def propose(
-    passes: Passes, *, force_kills: bool, pause: Callable[[float], None] = time.sleep
+    passes: Passes,
+    *,
+    force_kills: bool,
+    tell: Callable[[str], None] = lambda _: None,
+    pause: Callable[[float], None] = time.sleep,
 ) -> Proposal:
-    """What a pass would do now. With `force_kills` it includes the kills that the cap holds."""
+    """What a pass would do now. With `force_kills` it includes the kills that the cap holds.
+
+    `tell` gets a line for people where they have to wait for the second look.
+    """
     plan = passes.watch()
+    if plan.second_look_seconds is not None:
+        tell(
+            "something is missing or of no use; lists may be stale, so this looks again"
+            f" in {math.ceil(plan.second_look_seconds)} s"
+        )
+        pause(plan.second_look_seconds)
     if passes.has_sightings:
-        pause(SECOND_LOOK_SECONDS)
         plan = passes.plan()
     if force_kills and plan.held:
         confirmed = plan.kills_in_question

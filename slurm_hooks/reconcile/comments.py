@@ -13,6 +13,7 @@ from slurm_hooks.reconcile.reasons import PREFIX
 
 _FAILURE_PREFIX = f"{PREFIX} failed:"
 _END_PREFIX = f"{PREFIX} end of life:"
+_WAITING_PREFIX = f"{PREFIX} waiting for capacity"
 _LONGEST_DETAIL = 300
 
 
@@ -24,6 +25,26 @@ def tells_failure(text: str) -> bool:
 def tells_end_of_life(text: str) -> bool:
     """Whether a comment of ours warns of an end of life, which stays while the job runs."""
     return text.startswith(_END_PREFIX)
+
+
+def tells_waiting(text: str) -> bool:
+    """Whether a reason of ours tells that a node waits for capacity."""
+    return text.startswith(_WAITING_PREFIX)
+
+
+def capacity_reason(code: str, since_utc: datetime | None) -> str:
+    """The reason of a node that waits for capacity. Since when is told to the minute: nodes that
+    were asked for one by one get the same text, and so are changed by one command."""
+    since = f" since {since_utc.astimezone(UTC):%Y-%m-%dT%H:%MZ}" if since_utc else ""
+    return f"{_WAITING_PREFIX}{since}{f' ({code})' if code else ''}"
+
+
+def pool_waits_text(
+    node_count: int, machine_type: str, code: str, since_utc: datetime | None
+) -> str:
+    """What is said of the nodes of a pool that wait for no job."""
+    since = f" since {_stamp(since_utc)}" if since_utc else ""
+    return f"{node_count} x {machine_type} for no job{since}{f' ({code})' if code else ''}"
 
 
 def end_of_life_comment(warning: WarnJob) -> str:
@@ -46,7 +67,7 @@ def job_comment(status: JobStatus | None) -> str:
             return f"{_FAILURE_PREFIX} {what}{wanted}: {status.code}{_detail(status.detail)}"
         case WaitKind.CAPACITY:
             code = f" ({status.code})" if status.code else ""
-            return f"{PREFIX} waiting for capacity for {what}{since}{code}{_usual_wait(status)}"
+            return f"{_WAITING_PREFIX} for {what}{since}{code}{_usual_wait(status)}"
         case WaitKind.REQUEST:
             return f"{PREFIX} asking for {what}{wanted}"
         case WaitKind.PLACE:

@@ -29,10 +29,14 @@ _TEXTS = {
     NoticeKind.REPAIR_SKIPPED: "node stays drained, it is not repaired",
     NoticeKind.REPAIRS_STOPPED: "too many nodes condemned at once, none of the pool is repaired",
     NoticeKind.HISTORY_UNAVAILABLE: "history not readable, no node is repaired until it is",
+    NoticeKind.AWAITS_CAPACITY: "nodes wait for capacity",
 }
-
-_LEVELS = {NoticeKind.REPAIRS_STOPPED: logging.ERROR, NoticeKind.HISTORY_UNAVAILABLE: logging.ERROR}
-"""All others are warnings."""
+_LEVELS = {
+    NoticeKind.AWAITS_CAPACITY: logging.INFO,
+    NoticeKind.REPAIRS_STOPPED: logging.ERROR,
+    NoticeKind.HISTORY_UNAVAILABLE: logging.ERROR,
+}
+"""Of a condition that is nobody's fault, and of what stops repairs; the others are warnings."""
 
 _DETAIL_VARIES = frozenset(
     {
@@ -40,6 +44,7 @@ _DETAIL_VARIES = frozenset(
         NoticeKind.FAILURE,
         NoticeKind.KILLS_HELD,
         NoticeKind.HISTORY_UNAVAILABLE,
+        NoticeKind.AWAITS_CAPACITY,
     }
 )
 """Whose details are another system's words or counts: other words alone are no news."""
@@ -87,7 +92,7 @@ class Conditions:
 
 
 def _is_news(before: Notice | None, notice: Notice) -> bool:
-    if before is None or before.error_kind is not notice.error_kind:
+    if before is None or (before.error_kind, before.code) != (notice.error_kind, notice.code):
         return True
     return notice.kind not in _DETAIL_VARIES and before.detail != notice.detail
 

@@ -205,7 +205,8 @@ def command(
         configure(values["LogLevel"], log_file)
         spool_directory = assembly.prepare_spool(values)
         if dry_run:
-            plan = propose(assembly.assemble(path).passes, force_kills=False).plan
+            passes = assembly.assemble(path).passes
+            plan = propose(passes, force_kills=False, tell=_tell_on_stderr).plan
             typer.echo(plan_as_json(plan) if as_json else plan_as_text(plan))
             return
         if until_settled:
@@ -250,6 +251,10 @@ def _friendly_errors() -> Iterator[None]:
     except assembly.ERRORS as error:
         log_event(LOG, logging.ERROR, "not started", error=error)
         raise SystemExit(_complain(str(error))) from None
+
+
+def _tell_on_stderr(line: str) -> None:
+    typer.echo(line, err=True)
 
 
 def _complain(text: str) -> int:

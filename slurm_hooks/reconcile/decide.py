@@ -26,6 +26,8 @@ from slurm_hooks.reconcile.actions import (
 from slurm_hooks.reconcile.kill_cap import held_kills, suspended_nodes
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import RequestPhase, VmPhase
+from slurm_hooks.reconcile.plan_addresses import plan_addresses
+from slurm_hooks.reconcile.plan_components import plan_components, with_components
 from slurm_hooks.reconcile.plan_end_of_life import plan_end_of_life
 from slurm_hooks.reconcile.plan_holds import plan_holds
 from slurm_hooks.reconcile.plan_jobs import tell_jobs
@@ -34,8 +36,10 @@ from slurm_hooks.reconcile.plan_reaping import plan_reaping, unneeded
 from slurm_hooks.reconcile.plan_reasons import plan_reasons
 from slurm_hooks.reconcile.plan_recycling import plan_recycling
 from slurm_hooks.reconcile.plan_repairs import plan_repairs
-from slurm_hooks.reconcile.plan_requests import plan_requests
+from slurm_hooks.reconcile.plan_requests import finished_requests, plan_requests
+from slurm_hooks.reconcile.plan_waits import count_by_pool, plan_waits, waiting_pools, waiting_views
 from slurm_hooks.reconcile.scene import Planner, Scene
+from slurm_hooks.reconcile.sightings import Sightings, seen_since
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot, Unavailable
 from slurm_hooks.reconcile.views import World, join
 from slurm_hooks.slurm.model import SlurmSnapshot
@@ -44,8 +48,11 @@ PLANNERS: tuple[Planner, ...] = (
     plan_reaping,
     plan_end_of_life,
     plan_recycling,
+    plan_components,
     plan_holds,
     plan_reasons,
+    plan_addresses,
+    plan_waits,
 )
 """Concerns beside the node table, in the order in which their actions are carried out."""
 
@@ -74,7 +81,7 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
     )
     requests = plan_requests(scene)
     repairs = plan_repairs(scene)
-    wanted: list[Action] = [
+    wanted: Iterable[Action] = [
         *tell_jobs(scene, requests),
         *node_actions(scene),
         *requests.actions,
@@ -82,6 +89,7 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
         *(action for planner in PLANNERS for action in planner(scene)),
         *repairs.actions,
     ]
+    wanted = with_components(scene, wanted)
     busy = memory.in_flight.keys() | memory.failures.keys()
     free = _once_each(
         action
@@ -91,20 +99,44 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
     kills = held_kills(scene, free, confirmed_kills)
     held = {action.subject: action for part in kills for action in part.actions}
     actions = tuple(action for action in free if action.subject not in held)
-    sighted = frozenset(action.subject for action in unneeded(scene))
+    waiting = waiting_views(scene, requests)
+    sightings = _sightings(scene)
+    second_look = sightings.seconds_to_belief(now)
+    is_new = not sightings.finished <= memory.sightings.finished
     return Plan(
         actions=actions,
         notices=(
             *_notices(slurm, compute, memory),
             *(part.notice for part in kills),
             *repairs.notices,
+            *waiting_pools(scene, requests, waiting),
         ),
-        unsettled=_is_unsettled(world, memory, actions) or not sighted <= memory.unneeded,
+        unsettled=_is_unsettled(world, memory, actions) or is_new or second_look is not None,
         steps={name: view.step for name, view in world.views.items()},
         held=tuple(held.values()),
         kills_in_question=max((part.count for part in kills), default=0),
-        unneeded=sighted,
+        sightings=sightings,
+        second_look_seconds=second_look,
         suspended=suspended_nodes(slurm, memory.suspended),
+        waiting=count_by_pool(scene, waiting),
+    )
+
+
+_MISSING_STEPS = frozenset({Step.REQUEST_AGAIN, Step.LOSE_NODE, Step.LOSE_JOBS, Step.SET_ASIDE})
+_SIGHTED_STEPS = _MISSING_STEPS | {Step.DELETE_SURPLUS_VM}
+
+
+def _sightings(scene: Scene) -> Sightings:
+    """What is seen now that needs a second sighting, and since when in a row."""
+    before, views, now = scene.memory.sightings, scene.world.views, scene.now
+    doubtful = [view for view in views.values() if view.step in _SIGHTED_STEPS]
+    missing = [view.node.name for view in doubtful if view.step in _MISSING_STEPS]
+    surplus = [view.node.name for view in doubtful if view.step is Step.DELETE_SURPLUS_VM]
+    return Sightings(
+        missing=seen_since(before.missing, missing, now),
+        surplus=seen_since(before.surplus, surplus, now),
+        unneeded=seen_since(before.unneeded, (act.subject for act in unneeded(scene)), now),
+        finished=frozenset(action.subject for action in finished_requests(scene)),
     )
 
 
@@ -117,7 +149,7 @@ def _undecided(snapshot: Snapshot) -> Plan:
     return Plan(
         notices=tuple(_unavailable(slurm, snapshot.compute)),
         unsettled=True,
-        unneeded=memory.unneeded,
+        sightings=memory.sightings,
         suspended=suspended,
     )
 

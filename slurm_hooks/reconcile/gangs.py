@@ -13,11 +13,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from slurm_hooks.cluster.topology import NodePool
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import Intent
-from slurm_hooks.reconcile.plan_nodes import is_missing_twice
+from slurm_hooks.reconcile.plan_nodes import is_surely_missing
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.reconcile.specifications import uses_requests
 from slurm_hooks.reconcile.views import NodeView, World
@@ -57,7 +58,7 @@ class Gang:
         return tuple(itertools.chain.from_iterable(part.views for part in self.parts))
 
 
-def ready_gangs(world: World, memory: Memory) -> Iterator[Gang]:
+def ready_gangs(world: World, memory: Memory, now: datetime) -> Iterator[Gang]:
     """Gangs whose every member can be asked for now, in the order in which they are.
 
     Jobs come in Slurm's order, by falling priority and then by id; nodes without a job last. A
@@ -67,7 +68,7 @@ def ready_gangs(world: World, memory: Memory) -> Iterator[Gang]:
     blocked: set[tuple[int, str]] = set()
     for view in world.views.values():
         if view.step is Step.REQUEST or (
-            view.step is Step.REQUEST_AGAIN and is_missing_twice(view, memory)
+            view.step is Step.REQUEST_AGAIN and is_surely_missing(view, memory, now)
         ):
             wanted.setdefault(_key(view), []).append(view)
         elif view.step in _NAME_TAKEN or view.step is Step.REQUEST_AGAIN:

@@ -28,7 +28,6 @@ from slurm_hooks.reconcile.actions import (
     told_as,
 )
 from slurm_hooks.reconcile.failure_table import Cause, Occasion, Reaction, reaction_to
-from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.refusals import refusals_after
 from slurm_hooks.reconcile.snapshot import Failure, Memory
@@ -47,8 +46,6 @@ _FAULTS_OF_A_MEMBER = (ErrorKind.CONFIG, ErrorKind.CONFLICT, ErrorKind.GONE)
 `gangs`."""
 
 _OF_MANY = (CreateInstances, DeleteInstance)
-
-_MISSING_STEPS = frozenset({Step.REQUEST_AGAIN, Step.LOSE_NODE, Step.LOSE_JOBS, Step.SET_ASIDE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,17 +153,12 @@ def remember(memory: Memory, plan: Plan, outcomes: Sequence[Outcome], now: datet
         warned=_warned(memory.warned, outcomes, now),
         renewals=_renewals(memory.renewals, outcomes),
         in_vain=_in_vain(memory.in_vain, plan, outcomes),
-        unneeded=plan.unneeded,
+        sightings=plan.sightings,
         suspended=plan.suspended,
     )
     if not plan.steps:
         return memory
-    return replace(
-        memory,
-        missing=_counted(memory.missing, plan, _MISSING_STEPS),
-        surplus=_counted(memory.surplus, plan, frozenset({Step.DELETE_SURPLUS_VM})),
-        attempts=_still_of_use(attempts, plan, in_flight),
-    )
+    return replace(memory, attempts=_still_of_use(attempts, plan, in_flight))
 
 
 def _causes_of(action: Action) -> tuple[Cause, Cause]:
@@ -257,11 +249,6 @@ def _renewals(before: Mapping[JobStart, int], outcomes: Iterable[Outcome]) -> di
             if start is not None:
                 counts[start] = counts.pop(start, 0) + 1
     return dict(list(counts.items())[-_MOST_RENEWED_KEPT:])
-
-
-def _counted(before: Mapping[str, int], plan: Plan, steps: frozenset[Step]) -> dict[str, int]:
-    """One sighting more for each node that is still in such a step, none for the others."""
-    return {node: before.get(node, 0) + 1 for node, step in plan.steps.items() if step in steps}
 
 
 _MOST_ATTEMPTS_KEPT = 10_000

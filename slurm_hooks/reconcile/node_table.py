@@ -1,8 +1,9 @@
 """The decision table: intent in Slurm, resize request and VM give the next step of a node.
 
 Rows are read from the top, the first that fits holds. The table is total: a test walks every
-combination. "Missing" and "surplus" steps are taken only on the second sighting, since the two
-systems are read at different times and lists may be stale.
+combination. What is said to be missing, bad or surplus "for long" is acted on only when a look some
+seconds later still sees it (`sightings`): the two systems are read at different times, and lists
+may be stale.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Step(enum.StrEnum):
     LEAVE = "leave alone"
     LOOK_AGAIN = "look again at the next pass"
     REQUEST = "ask for a VM"
-    REQUEST_AGAIN = "ask for a VM again, once it is missing twice"
+    REQUEST_AGAIN = "ask for a VM again, once it is missing for long"
     AWAIT_CAPACITY = "wait for capacity"
     AWAIT_BOOT = "wait for slurmd to register"
     AWAIT_DELETION = "wait until the old VM is gone"
@@ -30,11 +31,11 @@ class Step(enum.StrEnum):
     DELETE_VM = "delete the VM"
     REPLACE_VM = "keep its console output and delete the VM; it is asked for again when gone"
     POWER_UP = "power up: a static node always exists"
-    DELETE_SURPLUS_VM = "delete the VM, once it is surplus twice and older than the grace"
+    DELETE_SURPLUS_VM = "delete the VM, once it is surplus for long and older than the grace"
     KEEP_OUT = "drain with the reason it has, which slurmd's registration does not undo"
-    SET_ASIDE = "power down by force and drain again, once its VM is missing or bad twice"
-    LOSE_NODE = "set down, then power down, once the VM is missing twice"
-    LOSE_JOBS = "set down with the reason it has, once the VM is missing twice"
+    SET_ASIDE = "power down by force and drain again, once its VM is missing or bad for long"
+    LOSE_NODE = "set down, then power down, once the VM is missing for long"
+    LOSE_JOBS = "set down with the reason it has, once the VM is missing for long"
     RECYCLE = "keep the console output of its VM and power down"
     RECOVER = "power down, which brings the node back"
     FREE_TRAPPED = "power down, after which Slurm gives it to jobs again"

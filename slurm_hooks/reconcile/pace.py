@@ -17,7 +17,8 @@ class Pace:
 
     After a pass that did something we look again soon. While something is on its way, or nothing
     can be done, the delay doubles up to the interval, so that a stuck deletion or a refusal does
-    not cost a pass each second.
+    not cost a pass each second. What was sighted is looked at again when it may be believed; looks
+    before that are of use, since each may show otherwise.
     """
 
     def __init__(self) -> None:
@@ -35,4 +36,6 @@ class Pace:
             delay = WAITING_DELAY_SECONDS
         else:
             delay = interval_seconds
+        if plan.second_look_seconds is not None:
+            delay = min(delay, max(plan.second_look_seconds, SHORTEST_DELAY_SECONDS))
         return min(delay, interval_seconds)

@@ -16,7 +16,7 @@ from slurm_hooks.history.events import EventHistory
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.act import Actor
 from slurm_hooks.reconcile.act_repairs import Repairs
-from slurm_hooks.reconcile.actions import DELETE_REQUEST, Plan
+from slurm_hooks.reconcile.actions import Plan
 from slurm_hooks.reconcile.conditions import Conditions
 from slurm_hooks.reconcile.decide import decide
 from slurm_hooks.reconcile.memory import remember
@@ -155,8 +155,8 @@ class Passes:
         and after a pass that sighted more than requests, such as the last group that used them."""
         now = self._clock()
         last = self._templates_read_utc
-        sighted = any(not text.startswith(DELETE_REQUEST) for text in self._memory.unneeded)
-        if last is not None and now - last < TEMPLATES_INTERVAL and not sighted:
+        sightings = self._memory.sightings
+        if last is not None and now - last < TEMPLATES_INTERVAL and not sightings.unneeded:
             return False
         self._templates_read_utc = now
         return True
@@ -172,8 +172,7 @@ class Passes:
     @property
     def has_sightings(self) -> bool:
         """Whether something was sighted that the next pass acts on if it sees it, too."""
-        memory = self._memory
-        return bool(memory.missing or memory.surplus or memory.unneeded)
+        return bool(self._memory.sightings)
 
     @property
     def acted_in_vain(self) -> bool:

@@ -12,10 +12,9 @@ from slurm_hooks.compute.classify import classify_detail
 from slurm_hooks.compute.model import Instance, InstanceStatus, Member, MemberAction, RequestState
 from slurm_hooks.reconcile.failure_table import Occasion, Reaction, reaction_to
 from slurm_hooks.reconcile.reasons import (
-    NOT_RESPONDING,
-    REBOOT_TIMED_OUT,
     RESUME_TIMEOUT,
     is_of_person,
+    is_silent,
     reason_before,
 )
 from slurm_hooks.slurm.model import BaseState, Node, NodeFlag
@@ -154,7 +153,7 @@ def _intent_while_up(node: Node) -> Intent:
         return Intent.REBOOTING if issued else Intent.REGISTERED
     if _is_out_of_service(node):
         return _intent_out_of_service(node)
-    if node.state.base is BaseState.DOWN and _is_silent(node.reason):
+    if node.state.base is BaseState.DOWN and is_silent(node.reason):
         return Intent.NOT_RESPONDING
     return Intent.REGISTERED
 
@@ -168,9 +167,12 @@ def _intent_out_of_service(node: Node) -> Intent:
 
 
 def _is_out_of_service(node: Node) -> bool:
-    """Whether a person keeps jobs off the node."""
-    kept = node.state.base is BaseState.DOWN or node.state.has(NodeFlag.DRAIN, NodeFlag.FAIL)
-    return kept and is_of_person(node.reason)
+    """Whether a person keeps jobs off the node. Where Slurm only adds to a person's reason that
+    slurmd is silent, a drain stays the person's, and DOWN is Slurm's."""
+    if node.state.has(NodeFlag.DRAIN, NodeFlag.FAIL):
+        return is_of_person(node.reason)
+    is_down = node.state.base is BaseState.DOWN and not is_silent(node.reason)
+    return is_down and is_of_person(node.reason)
 
 
 def _is_only_down(node: Node) -> bool:
@@ -198,10 +200,6 @@ def _reboots_into_service(node: Node) -> bool:
         return False
     drained = state.has(NodeFlag.DRAIN, NodeFlag.FAIL) and is_of_person(node.reason)
     return node.resumes_after_reboot or not drained
-
-
-def _is_silent(reason: str) -> bool:
-    return reason.startswith(NOT_RESPONDING) or reason.endswith(REBOOT_TIMED_OUT)
 
 
 def _is_free(node: Node) -> bool:
@@ -260,29 +258,30 @@ def request_phase_of(state: RequestState) -> RequestPhase:
 
 
 def member_phases_of(
-    member: Member, *, deletion_in_flight: bool, is_starting: bool
+    member: Member, *, deletion_in_flight: bool, is_starting: bool, is_late: bool
 ) -> tuple[RequestPhase, VmPhase]:
     """The phases of a member without a VM, as of the request and the VM that it stands for.
 
     `is_starting`: Slurm waits for its VM, so a failed attempt is a failed start. The group tries
-    again, and to nodes that are not starting such a member is one that still waits.
+    again, and to nodes that are not starting such a member is one that still waits. `is_late`: a
+    job waits for longer than a boot may take, so an error that may pass has not passed.
     """
     if deletion_in_flight or member.action is MemberAction.LEAVING:
         return RequestPhase.NONE, VmPhase.LEAVING
     if member.action is MemberAction.UNKNOWN:
         return RequestPhase.UNKNOWN, VmPhase.NONE
-    if is_starting and _has_failed(member):
+    if is_starting and _has_failed(member, is_late):
         return RequestPhase.FAILED, VmPhase.NONE
     if member.action is MemberAction.CREATING:
         return RequestPhase.WAITING, VmPhase.NONE
     return RequestPhase.NONE, VmPhase.BROKEN
 
 
-def _has_failed(member: Member) -> bool:
+def _has_failed(member: Member, is_late: bool) -> bool:
     if member.last_attempt_error is None:
         return False
     kind = classify_detail(member.last_attempt_error)
-    return reaction_to(Occasion.MEMBER_FAILED, kind) is Reaction.FAIL_START
+    return is_late or reaction_to(Occasion.MEMBER_FAILED, kind) is Reaction.FAIL_START
 
 
 def vm_phase_of(

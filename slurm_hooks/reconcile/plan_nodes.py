@@ -10,6 +10,7 @@ from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import Intent, RequestPhase, VmPhase
 from slurm_hooks.reconcile.reasons import set_aside_reason
 from slurm_hooks.reconcile.scene import Scene
+from slurm_hooks.reconcile.sightings import is_believed
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.reconcile.views import (
     NodeView,
@@ -41,14 +42,19 @@ def node_actions(scene: Scene) -> Iterator[Action]:
         yield from _actions_of(view, scene)
 
 
-def is_missing_twice(view: NodeView, memory: Memory) -> bool:
-    """Whether the node's VM was already missing in the pass before."""
-    return memory.missing.get(view.node.name, 0) >= 1
+def is_surely_missing(view: NodeView, memory: Memory, now: datetime) -> bool:
+    """Whether the node's VM has been missing for long enough to be believed."""
+    return is_believed(view.node.name, memory.sightings.missing, now)
 
 
 def _is_lost(view: NodeView, scene: Scene) -> bool:
-    """Whether to believe that the VM is missing: once its end of life has come, at once."""
-    return view.node.name in scene.world.ended or is_missing_twice(view, scene.memory)
+    """Whether to believe that the VM is missing: at once when its end of life has come, or when
+    Slurm has given the node up, too, and ended its jobs."""
+    return (
+        view.node.name in scene.world.ended
+        or view.intent is Intent.NOT_RESPONDING
+        or is_surely_missing(view, scene.memory, scene.now)
+    )
 
 
 def _actions_of(view: NodeView, scene: Scene) -> Iterator[Action]:
@@ -75,7 +81,8 @@ def _actions_of(view: NodeView, scene: Scene) -> Iterator[Action]:
         case Step.POWER_UP:
             yield _update(view, (NodeUpdate.POWER_UP,), Expectation.OFF, None)
         case Step.DELETE_SURPLUS_VM:
-            if memory.surplus.get(view.node.name, 0) >= 1 and _is_past_grace(view, scene):
+            is_sure = is_believed(view.node.name, memory.sightings.surplus, scene.now)
+            if is_sure and _is_past_grace(view, scene):
                 yield from _deletion(view)
         case Step.LOSE_NODE:
             if _is_lost(view, scene):
@@ -86,7 +93,7 @@ def _actions_of(view: NodeView, scene: Scene) -> Iterator[Action]:
         case Step.KEEP_OUT:
             yield _with_its_reason(view, NodeUpdate.DRAIN, Expectation.DOWN_BY_HAND)
         case Step.SET_ASIDE:
-            if is_missing_twice(view, memory):
+            if is_surely_missing(view, memory, scene.now):
                 yield from _set_aside(view)
         case Step.RECYCLE:
             if view.vm is not None:

@@ -30,6 +30,7 @@ from slurm_hooks.reconcile.actions import (
 from slurm_hooks.reconcile.phases import VmPhase, vm_phase_of
 from slurm_hooks.reconcile.plan_requests import finished_requests
 from slurm_hooks.reconcile.scene import Scene
+from slurm_hooks.reconcile.sightings import is_believed
 from slurm_hooks.reconcile.specifications import (
     generation_of,
     is_served,
@@ -38,37 +39,32 @@ from slurm_hooks.reconcile.specifications import (
 )
 from slurm_hooks.reconcile.views import deletion_of, deletion_of_member
 
-Deletion = DeleteInstance | DeleteRequest | DeleteGroup | DeleteTemplate | DeleteWorkloadPolicy
+Deletion = DeleteInstance | DeleteGroup | DeleteTemplate | DeleteWorkloadPolicy
 
 
 def plan_reaping(scene: Scene) -> Iterator[Action]:
-    """Delete what was already of no use in the pass before."""
-    sighted = scene.memory.unneeded
-    return (
-        action
-        for action in unneeded(scene)
-        if action.subject in sighted and not _is_young_request(action, scene)
-    )
+    """Delete what has been of no use for long enough to be believed."""
+    before = scene.memory.sightings
+    for action in unneeded(scene):
+        if is_believed(action.subject, before.unneeded, scene.now):
+            yield action
+    for finished in finished_requests(scene):
+        if finished.subject in before.finished and not _is_young(finished, scene):
+            yield finished
 
 
 def unneeded(scene: Scene) -> tuple[Deletion, ...]:
-    """What is of no use in this pass; the deletion of each is due when it still is in the next.
-
-    Requests are named whatever their age, since from then on they tell of a start that is over.
-    """
+    """What is of no use in this pass, beside requests; it is deleted once that is believed."""
     return (
         *_vms_without_node(scene),
         *_members_without_node(scene),
-        *finished_requests(scene),
         *_outdated_groups(scene),
         *_outdated_templates(scene),
         *_stale_policies(scene),
     )
 
 
-def _is_young_request(action: Deletion, scene: Scene) -> bool:
-    if not isinstance(action, DeleteRequest):
-        return False
+def _is_young(action: DeleteRequest, scene: Scene) -> bool:
     request = scene.compute.requests[action.request]
     return not scene.is_past_grace(request.creation_time_utc)
 

@@ -1,4 +1,9 @@
-"""Jobs must not starve behind our reservations: idle nodes with too little life are renewed.
+"""Idle nodes that are powered down before their time: their VM goes, or it ends too soon for a job.
+
+A VM may be stopped while slurmd still answers: a Spot VM that is preempted, one that a person
+deletes. Slurm would give its idle node to a job, which would lose it in a moment.
+
+Jobs must not starve behind our reservations: idle nodes with too little life are renewed.
 
 A job that waits for nodes, while nodes of its partition are idle and only end too early for it,
 gets fresh ones: as many of them as it lacks are powered down, and never one more. Nothing is done
@@ -58,7 +63,26 @@ impossible job would have VMs renewed without end."""
 
 
 def plan_recycling(scene: Scene) -> Iterator[Action]:
-    """The idle nodes to power down for jobs that need more life than they have left."""
+    """The idle nodes to power down: their VMs go, or jobs need more life than they have left."""
+    yield from _departures(scene)
+    yield from _renewals(scene)
+
+
+def _departures(scene: Scene) -> Iterator[UpdateNode]:
+    for view in scene.world.views.values():
+        if view.vm_phase is not VmPhase.LEAVING or view.vm is None:
+            continue
+        if _is_idle(view) and not view.node.state.has(*_KEPT_OFF):
+            yield UpdateNode(
+                view.node.name,
+                (NodeUpdate.POWER_DOWN,),
+                Expectation.IDLE,
+                ReasonCode.VM_GOES,
+                code=view.vm.status.value,
+            )
+
+
+def _renewals(scene: Scene) -> Iterator[UpdateNode]:
     waiting = [job for job in scene.slurm.jobs.values() if _lacks_nodes(job)]
     if not waiting:
         return

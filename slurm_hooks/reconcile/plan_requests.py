@@ -65,7 +65,8 @@ def plan_requests(scene: Scene) -> RequestPlan:
 
 
 def finished_requests(scene: Scene) -> Iterator[DeleteRequest]:
-    """Requests that are over and that nothing refers to any more; reaped as all else is.
+    """Requests that are over and that nothing refers to any more; reaped as all else is. They are
+    named whatever their age, since from then on they tell of a start that is over.
 
     One that is kept costs no place and no name: places count active requests alone, and a new
     request takes a number that is free. What it said of a start that is over, it does not say of
@@ -101,7 +102,7 @@ class _Planning:
         return [self._not_on_its_way(gang) for gang in self._ready_gangs()]
 
     def _ready_gangs(self) -> Iterator[Gang]:
-        for gang in ready_gangs(self._scene.world, self._scene.memory):
+        for gang in ready_gangs(self._scene.world, self._scene.memory, self._scene.now):
             if gang.job is None and not uses_requests(gang.parts[0].pool):
                 yield from self._halves(gang)
             else:

@@ -23,11 +23,19 @@ _OF_SLURM = (
     "Kill task failed",
     "Prolog error",
     "Epilog error",
+    "Prolog/Epilog failure",
+    "Job env setup error",
     "Low RealMemory",
     "Low TmpDisk",
     "Low CPUs",
     "Low socket*core*thread count",
     "gres/",
+    "Could not unpack gres data",
+    "CoreSpec differ",
+    "RestrictedCoresPerGPU",
+    "Reported active features",
+    "Failed to parse dynamic_conf",
+    "Failed to set topology",
 )
 """How the reasons begin that slurmctld and slurmd give by themselves."""
 
@@ -38,6 +46,10 @@ REBOOT_TIMED_OUT = "reboot timed out"
 _SET_ASIDE = f"{PREFIX} out of service: "
 
 
+OFFERED_AGAIN = f"{PREFIX} offered again after a failed start"
+"""The reason of a node that was shown to Slurm's backfill again, in versions that keep one."""
+
+
 def is_ours(text: str) -> bool:
     """Whether a comment or reason was written by us."""
     return text.startswith(PREFIX)
@@ -46,6 +58,14 @@ def is_ours(text: str) -> bool:
 def is_of_slurm(reason: str) -> bool:
     """Whether slurmctld or slurmd gave the reason by itself."""
     return reason.startswith(_OF_SLURM) or reason.endswith(REBOOT_TIMED_OUT)
+
+
+def is_silent(reason: str) -> bool:
+    """Whether slurmctld's last words are that slurmd does not answer, or did not come back of a
+    reboot. From 23.02 they follow the reason that the node had, whoever gave it; 22.05 leaves that
+    reason as it is."""
+    ends = (f" : {NOT_RESPONDING}", REBOOT_TIMED_OUT)
+    return reason.startswith(NOT_RESPONDING) or reason.endswith(ends)
 
 
 def is_of_person(reason: str) -> bool:

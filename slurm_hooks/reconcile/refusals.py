@@ -18,6 +18,8 @@ from slurm_hooks.reconcile.actions import (
     Notice,
     NoticeKind,
     Plan,
+    SetNodeAddress,
+    SetReason,
     TellJob,
     UpdateNode,
     WarnJob,
@@ -37,6 +39,8 @@ ASKED_OF_SLURM = (
     UpdateNode,
     ClearReason,
     RepairNode,
+    SetNodeAddress,
+    SetReason,
     CreateReservation,
     DeleteReservation,
 )

@@ -9,6 +9,7 @@ from slurm_hooks.reconcile.actions import (
     Action,
     CreateReservation,
     Plan,
+    SetReason,
     TellJob,
     UpdateNode,
     WarnJob,
@@ -55,6 +56,8 @@ def describe(action: Action) -> str:
             return f"{action.subject}: {states} ({node_reason(action)})"
         case TellJob():
             return f"{action.subject}: {job_comment(action.status) or 'clear its admin comment'}"
+        case SetReason():
+            return f"{action.subject}: {action.reason}"
         case CreateReservation():
             start = action.start_time_utc.isoformat(timespec="seconds")
             return f"{action.subject}: {collapse(action.nodes)} from {start}"

@@ -16,6 +16,7 @@ from slurm_hooks.compute.model import ComputeSnapshot, Operation, Template, Work
 from slurm_hooks.reconcile.actions import Action
 from slurm_hooks.reconcile.failure_table import Cause, Occasion, Reaction, reaction_to
 from slurm_hooks.reconcile.repairs import RepairLog
+from slurm_hooks.reconcile.sightings import Sightings
 from slurm_hooks.slurm.model import JobStart, SlurmSnapshot
 
 
@@ -86,7 +87,7 @@ class Refusal:
 class Memory:
     """What the passes before this one saw and started. Lost at a restart without harm.
 
-    `missing` and `surplus` count the passes in a row in which a VM was missing or not wanted.
+    `sightings` is what was seen that is acted on only when it is seen for some time.
     `in_flight` maps the subject of an action to the operation that carries it out, `attempts`
     counts the finished operations of a subject, `failures` keeps their errors for a while.
     `causes` says what each operation in flight is about, `started_utc` since when it is on its
@@ -94,13 +95,11 @@ class Memory:
     that are still seen stand in a pool's record already. `refusals` are those of Slurm.
     `warned` keeps the warnings of ends of life that were sent, with these ends, and `renewals`
     how many idle nodes were renewed for each start of a job.
-    `in_vain` are the actions that were tried and are still wanted, the latest last.
-    `unneeded` are the deletions of reaping that were due if a second sighting agrees. `suspended`
+    `in_vain` are the actions that were tried and are still wanted, the latest last. `suspended`
     are the nodes that were seen POWERING_DOWN and are off since.
     """
 
-    missing: dict[str, int] = field(default_factory=dict)
-    surplus: dict[str, int] = field(default_factory=dict)
+    sightings: Sightings = field(default_factory=Sightings)
     in_flight: dict[str, Operation] = field(default_factory=dict)
     attempts: dict[str, int] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
@@ -112,7 +111,6 @@ class Memory:
     warned: dict[str, datetime] = field(default_factory=dict)
     renewals: dict[JobStart, int] = field(default_factory=dict)
     in_vain: tuple[str, ...] = ()
-    unneeded: frozenset[str] = frozenset()
     suspended: frozenset[str] = frozenset()
 
 

@@ -28,6 +28,7 @@ from slurm_hooks.reconcile.actions import (
     InsertRequest,
     KeepConsole,
     KeepPoolRecord,
+    SetNodeAddress,
     TellJob,
     UpdateNode,
     WarnJob,
@@ -75,6 +76,7 @@ SECONDS_A_PASS: dict[type[Action], float] = {
     UpdateNode: 20,
     RecordEvents: 5,
     RepairNode: 10,
+    SetNodeAddress: 10,
     CreateReservation: 10,
 }
 """The share of each kind in the time of a pass, some two minutes in sum, so that a service that
@@ -100,7 +102,7 @@ class Shares:
     ) -> Iterator[Outcomes]:
         """Make the calls one by one while the kind has time left, and has made fewer than `most`
         in this pass."""
-        while self._used[kind] < SECONDS_A_PASS[kind] and self._calls[kind] < most:
+        while not self.is_used_up(kind, most):
             started = self._clock()
             outcomes = next(calls, None)
             self._used[kind] += self._clock() - started
@@ -108,6 +110,10 @@ class Shares:
                 return
             self._calls[kind] += 1
             yield outcomes
+
+    def is_used_up(self, kind: type[Action], most: int = sys.maxsize) -> bool:
+        """Whether calls of the kind may have been left for the next pass."""
+        return self._used[kind] >= SECONDS_A_PASS[kind] or self._calls[kind] >= most
 
 
 def in_turn(actions: Iterable[Action], in_vain: Sequence[str]) -> list[Action]:

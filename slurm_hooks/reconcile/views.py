@@ -135,7 +135,7 @@ def is_of_past_start(marked: MarkedRequest, memory: Memory) -> bool:
     and a node that starts for no job starts anew. A job's start is told by the mark instead."""
     return (
         marked.request.state in (RequestState.FAILED, RequestState.CANCELLED)
-        and DeleteRequest(marked.request.reference).subject in memory.unneeded
+        and DeleteRequest(marked.request.reference).subject in memory.sightings.finished
     )
 
 
@@ -185,6 +185,7 @@ def _view(
             member,
             deletion_in_flight=deletion_of_member(member).subject in memory.in_flight,
             is_starting=intent is Intent.STARTING,
+            is_late=_waits_longer_than(owner, cluster.policy.boot_timeout_seconds, now),
         )
     return NodeView(
         node,
@@ -258,6 +259,12 @@ def _is_overdue(vm: Instance, boot_timeout_seconds: int, now: datetime) -> bool:
     return now - vm.creation_time_utc > timedelta(seconds=boot_timeout_seconds)
 
 
+def _waits_longer_than(owner: Job | None, seconds: int, now: datetime) -> bool:
+    """Whether the node's job was given it so long ago."""
+    given_utc = owner.start_time_utc if owner is not None else None
+    return given_utc is not None and now - given_utc > timedelta(seconds=seconds)
+
+
 def _marked_requests(
     compute: ComputeSnapshot, cluster: Cluster
 ) -> dict[RequestReference, MarkedRequest]:
@@ -280,7 +287,7 @@ def _requests_by_node(requests: Iterable[MarkedRequest]) -> dict[str, list[Marke
 def _of_present_start(
     candidates: Iterable[MarkedRequest], memory: Memory
 ) -> Iterable[MarkedRequest]:
-    if not memory.unneeded:
+    if not memory.sightings.finished:
         return candidates
     return [marked for marked in candidates if not is_of_past_start(marked, memory)]
 

@@ -14,6 +14,11 @@ from typing import Protocol
 
 from slurm_hooks.slurm.model import Node, SlurmSnapshot
 
+UNREACHABLE_ADDRESS = "233.252.0.1"
+"""An address for nodes that are off: it needs no name server, and a connection to it fails at
+once. It is of the multicast range that is kept for examples, so no host can have it, which is
+not so of the other ranges for examples: Compute Engine takes those for subnets."""
+
 
 class NodeUpdate(enum.StrEnum):
     """State requests that we make of slurmctld (`scontrol update nodename=... state=...`)."""
@@ -72,6 +77,12 @@ class SlurmClient(Protocol):
 
         They are drained with the reason until then; slurmctld appends what became of the reboot.
         Asked again while a reboot is under way, it is of no effect. Raises SlurmError.
+        """
+
+    def set_node_addresses(self, names: Sequence[str], address: str, reason: str) -> None:
+        """Have slurmctld reach all the named nodes at one address. Raises SlurmError.
+
+        `reason` is the one that they all have, empty for none: they keep it, with its stamp.
         """
 
     def set_admin_comment(self, job_id: int, text: str, part: str = "") -> None:

@@ -201,6 +201,7 @@ def _job(raw: object) -> Job:
         ),
         required_nodes=job.required_nodes,
         excluded_nodes=job.excluded_nodes,
+        het_job_id=job.het_job_id or None,
     )
 
 

@@ -123,7 +123,8 @@ class Job:
     `excluded_nodes` are those that its user names with -w and -x.
     `job_id` is the raw id, as SLURM_RESUME_FILE names it. `nodes` is the current allocation,
     empty while pending. `state` is CONFIGURING whenever Slurm shows that flag. `part` is what
-    commands need after the id to mean this job alone, see `part_of`.
+    commands need after the id to mean this job alone, see `part_of`. `het_job_id` is the id of
+    the heterogeneous job of which this is a component.
     """
 
     job_id: int
@@ -144,6 +145,7 @@ class Job:
     part: str = ""
     required_nodes: tuple[str, ...] = ()
     excluded_nodes: tuple[str, ...] = ()
+    het_job_id: int | None = None
 
     @property
     def start(self) -> JobStart:
@@ -195,10 +197,14 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class SlurmSnapshot:
-    """Everything one read of slurmctld gave. `unreadable` names records that did not parse."""
+    """Everything one read of slurmctld gave. `unreadable` names records that did not parse.
+
+    `keeps_lone_reason`: see `versions`.
+    """
 
     nodes: dict[str, Node] = field(default_factory=dict)
     jobs: dict[int, Job] = field(default_factory=dict)
     partitions: dict[str, Partition] = field(default_factory=dict)
     reservations: dict[str, Reservation] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
+    keeps_lone_reason: bool = False

@@ -38,6 +38,7 @@ MAX_ARGUMENT_BYTES = 131_071
 MAX_TEXT_CHARACTERS = 1_000
 
 _NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+_ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _RESERVATION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _SIGNAL = re.compile(r"[A-Z][A-Z0-9]{1,9}")
 _RESERVATION_EXISTS = "Duplicate reservation name"
@@ -114,6 +115,7 @@ class ScontrolClient:
             + jobs.unreadable
             + partitions.unreadable
             + reservations.unreadable,
+            keeps_lone_reason=self._rules().keeps_lone_reason,
         )
 
     def read_nodes(self, names: Sequence[str]) -> dict[str, Node]:
@@ -144,7 +146,7 @@ class ScontrolClient:
         if reason is not None:
             # scontrol takes one pair of quotes off, so that a reason may begin with one itself.
             settings.append(f'reason="{_one_line(reason)}"')
-        for nodename in _node_arguments(names):
+        for nodename, _ in _node_batches(names):
             self._commands.write("scontrol", "update", nodename, *settings)
 
     def reboot_nodes(self, names: Sequence[str], reason: str) -> None:
@@ -153,10 +155,30 @@ class ScontrolClient:
         slurmctld refuses it without a RebootProgram. Raises SlurmError.
         """
         _check_names(names)
-        for nodename in _node_arguments(names):
+        for nodename, _ in _node_batches(names):
             nodes = nodename.removeprefix("nodename=")
             options = ("asap", "nextstate=resume", f"reason={_one_line(reason)}")
             self._commands.write("scontrol", "reboot", *options, nodes)
+
+    def set_node_addresses(self, names: Sequence[str], address: str, reason: str) -> None:
+        """Have slurmctld reach all the named nodes at one address. Raises SlurmError.
+
+        `reason` is the one that they all have, empty for none. 22.05 drops the reason of a node
+        in service with each change, but not when it is told the same one again (measured).
+        slurmctld wants as many addresses as nodes. It forgets them when a node has slept, and
+        when it reads its configuration again.
+        """
+        _check_names(names)
+        if not _ADDRESS.fullmatch(address):
+            raise SlurmRefused(f"not an address: {address[:80]!r}")
+        if reason != _one_line(reason):
+            raise SlurmRefused(f"not a reason that can be kept: {reason[:80]!r}")
+        kept = [f'reason="{reason}"'] if reason else []
+        most = (MAX_ARGUMENT_BYTES - len("nodeaddr=")) // (len(address) + 1)
+        for start in range(0, len(names), most):
+            for nodename, members in _node_batches(names[start : start + most]):
+                addresses = ",".join([address] * len(members))
+                self._commands.write("scontrol", "update", nodename, f"nodeaddr={addresses}", *kept)
 
     def set_admin_comment(self, job_id: int, text: str, part: str = "") -> None:
         """Write the job's admin comment; an empty text clears it. Raises SlurmError.
@@ -254,10 +276,13 @@ class ScontrolClient:
             self._has_json = False
             return self._ask(question)
 
-    def _json_command(self, what: str) -> Sequence[str]:
+    def _rules(self) -> ClientRules:
         if self._known_rules is None:
             self._known_rules = rules_for(self.version())
-        rules = self._known_rules
+        return self._known_rules
+
+    def _json_command(self, what: str) -> Sequence[str]:
+        rules = self._rules()
         if rules.scontrol_json_flag:
             return ("scontrol", "--all", "show", what, rules.scontrol_json_flag)
         return rules.jobs_json_command if what == "jobs" else ()
@@ -271,17 +296,17 @@ def _check_names(
             raise SlurmRefused(f"not a {what} name: {name[:80]!r}")
 
 
-def _node_arguments(names: Sequence[str]) -> Iterator[str]:
-    """The names as `nodename=HOSTLIST` arguments that each fit into a command."""
+def _node_batches(names: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
+    """`nodename=HOSTLIST` arguments that each fit into a command, with the names in each."""
     if not names:
         return
     argument = f"nodename={collapse(names)}"
     if len(argument) <= MAX_ARGUMENT_BYTES:
-        yield argument
+        yield argument, names
         return
     middle = len(names) // 2
-    yield from _node_arguments(names[:middle])
-    yield from _node_arguments(names[middle:])
+    yield from _node_batches(names[:middle])
+    yield from _node_batches(names[middle:])
 
 
 def _address(job_id: int, part: str) -> str:

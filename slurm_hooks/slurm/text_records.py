@@ -152,6 +152,7 @@ def _job(record: str) -> Job:
         ),
         required_nodes=expand_leniently(word_of(fields.get("ReqNodeList", ""))),
         excluded_nodes=expand_leniently(word_of(fields.get("ExcNodeList", ""))),
+        het_job_id=_id(fields, "HetJobId"),
     )
 
 

@@ -40,6 +40,10 @@ class ClientRules:
     scontrol_json_flag: str
     jobs_json_command: tuple[str, ...] = ()
     """For a version whose scontrol has no JSON: the command that has it for jobs."""
+    keeps_lone_reason: bool = False
+    """Whether a node in service keeps a reason that comes without a state. Where it does not, the
+    one that it had is lost, too. Measured: 24.11.5 keeps it, 22.05.8 and 26.05.5 drop it; of the
+    others it is not known, and so not relied on."""
 
 
 _RULES_SINCE: tuple[tuple[SlurmVersion, ClientRules], ...] = (
@@ -49,7 +53,11 @@ _RULES_SINCE: tuple[tuple[SlurmVersion, ClientRules], ...] = (
     ),
     (SlurmVersion(23, 2), ClientRules(scontrol_json_flag="--json")),
     (SlurmVersion(23, 11), ClientRules(scontrol_json_flag="--json=v0.0.40")),
-    (SlurmVersion(24, 11), ClientRules(scontrol_json_flag="--json=v0.0.42")),
+    (
+        SlurmVersion(24, 11),
+        ClientRules(scontrol_json_flag="--json=v0.0.42", keeps_lone_reason=True),
+    ),
+    (SlurmVersion(25, 5), ClientRules(scontrol_json_flag="--json=v0.0.42")),
     (SlurmVersion(26, 11), ClientRules(scontrol_json_flag="--json=v0.0.45")),
 )
 """v0.0.42 is common to 24.11 up to 26.05; v0.0.45 is the newest known, which later ones keep

@@ -41,6 +41,9 @@ def _worlds() -> dict[str, World]:
     busy = [node(name, base=BaseState.ALLOCATED) for name in names]
     return {
         "powered down": World([off(name) for name in names], cluster=cluster),
+        "powered down, without addresses": World(
+            [replace(off(name), address=name) for name in names], cluster=cluster
+        ),
         "running": World(busy, running, vms=[vm(name) for name in names], cluster=cluster),
         "running, all ends of life known": _with_known_ends(World(busy, running, cluster=cluster)),
         "10 jobs of 1,000 to be asked for": World(waking, big, cluster=cluster),

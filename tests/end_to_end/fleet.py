@@ -153,14 +153,6 @@ class Fleet(Lifecycle):
         conf.write_text("\n".join([*kept, line, ""]), encoding="utf-8")
         self.slurm("scontrol", "reconfigure")
 
-    def resolve_again(self) -> None:
-        """Give nodes that have slept an address again, as a name server would.
-
-        They have their names instead, which nobody knows here: Debian's slurmctld tries each of
-        them for ten seconds when it ends a job there, one after another, and answers nobody.
-        """
-        self.slurm("scontrol", "reconfigure")
-
     def run_on(self, node: str, *command: str) -> str:
         """The output of a command that runs well on a node."""
         with self.interactive(node, *command) as process:

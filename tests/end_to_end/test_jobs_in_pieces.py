@@ -41,7 +41,6 @@ def fleet(shared_fleet: Fleet) -> Fleet:
     shared_fleet.box.wait_until(
         "no request to be left", lambda: shared_fleet.request_states() == {}, 30
     )
-    shared_fleet.resolve_again()
     return shared_fleet
 
 
@@ -114,3 +113,35 @@ def test_cancelled_heterogeneous_job_and_array_leave_nothing(fleet: Fleet) -> No
     fleet.wait_until_off(*all_nodes())
     fleet.box.wait_until("no request to be left", lambda: fleet.request_states() == {}, 30)
     assert fleet.vm_states() == {}
+
+
+@pytest.mark.parametrize("nodes", [1, 2], ids=["first component", "second component"])
+def test_heterogeneous_job_whose_start_fails_starts_again_as_a_whole(
+    fleet: Fleet, nodes: int
+) -> None:
+    job_id = submit_heterogeneous(fleet)
+    fleet.wait_for_requests(2)
+    (failing,) = (
+        request.name
+        for request in fleet.witness.project.requests()
+        if len(request.instances) == nodes
+    )
+    before = fleet.active_requests()
+    fleet.box.control.fail_resize_request(failing, "QUOTA_EXCEEDED", "GPUS in us-central1")
+    fleet.box.wait_until(
+        "both components to be queued again",
+        lambda: fleet.job_states(job_id) == ["PENDING", "PENDING"],
+        COME_SECONDS,
+    )
+    assert "QUOTA_EXCEEDED" in fleet.slurm("scontrol", "show", "job", str(job_id))
+    fleet.box.wait_until(
+        "both components to be asked for again",
+        lambda: len(fleet.active_requests() - before) == 2,
+        COME_SECONDS,
+    )
+    fleet.set_capacity(NODES)
+    fleet.box.wait_until(
+        "both components to be done",
+        lambda: fleet.job_states(job_id) == ["COMPLETED", "COMPLETED"],
+        COME_SECONDS,
+    )

@@ -84,7 +84,6 @@ def test_job_over_a_thousand_nodes_has_two_requests_that_live_and_die_together(
     assert "Restarts=1" in fleet.witness.job(job_id).text
     fleet.slurm("scontrol", "hold", str(job_id))
     wait_until_nothing_is_left(fleet)
-    fleet.resolve_again()
     fleet.slurm("scontrol", "release", str(job_id))
 
     wait_until(fleet, "two new requests", lambda: len(waiting(fleet)) == 2)
@@ -123,7 +122,6 @@ def jobs_told_of_their_turn(fleet: Fleet) -> set[int]:
 def test_a_hundred_jobs_ask_and_the_others_go_by_priority_as_places_fall_free(
     fleet: Fleet,
 ) -> None:
-    fleet.resolve_again()
     fleet.submit(1, f"--array=1-{JOBS}")
     wait_until(fleet, "a hundred requests", lambda: len(waiting(fleet)) == PLACES)
     first_asked = jobs_asked_for(fleet)

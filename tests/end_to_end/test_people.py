@@ -141,6 +141,6 @@ def test_foreign_and_rebooting_nodes_are_not_touched_and_a_dry_run_changes_nothi
     answer = fleet.box.run(("slurm-hooksd", "--dry-run"))
     assert answer.returncode == 0, answer.stderr
     assert f"would update node {N2}: POWER_UP" in answer.stdout
-    assert "1 nodes: set down, then power down, once the VM is missing twice" in answer.stdout
+    assert "1 nodes: set down, then power down, once the VM is missing for long" in answer.stdout
     assert {call.method for call in fleet.box.control.calls()} == {"GET"}
     assert {node: node_text(fleet, node) for node in nodes} == nodes

@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
+from slurm_hooks.reconcile.sightings import BELIEVED_AFTER
 from tests.end_to_end.fleet import N2, UNTIL_TOLD, Fleet, write_cluster
 from tests.end_to_end.lifecycle import N0, N1
 
 pytestmark = pytest.mark.slow
 
-TWO_PASSES_SECONDS = 6
-"""Two passes of a second each, each with its commands, on a machine that does other things too."""
+LOST_SECONDS = BELIEVED_AFTER.total_seconds() + 6
+"""Until it is believed, and passes of a second each, on a machine that does other things too."""
 
 SLURMD_TIMEOUT_SECONDS = 9
 BOOT_TIMEOUT_SECONDS = 8
@@ -42,7 +43,7 @@ def test_static_node_comes_back_from_every_end_and_dynamic_ones_stay_away(
     fleet.box.wait_until(
         "the job to be queued again",
         lambda: fleet.job_state(job_id) == "PENDING",
-        TWO_PASSES_SECONDS,
+        LOST_SECONDS,
     )
     fleet.wait_until_up(N0, another_than=first)
     fleet.wait_for_job(job_id, "COMPLETED")

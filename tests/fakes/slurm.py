@@ -67,8 +67,10 @@ class FakeSlurm(SlurmMachine):
         *,
         idle_on_node_suspend: bool = True,
         version: SlurmVersion = SLURM_22_05,
+        names_are_addresses: bool = False,
     ) -> None:
         super().__init__(idle_on_node_suspend=idle_on_node_suspend)
+        self.names_are_addresses = names_are_addresses
         self._reactions = _REACTIONS[max(known for known in _REACTIONS if known <= version)]
         self.calls: list[Call] = []
         self.failures: list[SlurmError] = []
@@ -85,6 +87,7 @@ class FakeSlurm(SlurmMachine):
             dict(self.partitions),
             dict(self.reservations),
             self.unreadable,
+            keeps_lone_reason=not self._reactions.healthy_node_drops_reason,
         )
 
     def read_nodes(self, names: Sequence[str]) -> dict[str, Node]:
@@ -114,6 +117,17 @@ class FakeSlurm(SlurmMachine):
         if missing:
             raise SlurmRefused(f"Invalid node name specified: {missing}")
         self.request_reboot(names, reason)
+
+    def set_node_addresses(self, names: Sequence[str], address: str, reason: str) -> None:
+        """Set the address of nodes that exist; a reason that is the node's already stays."""
+        self._log(Call("set_node_addresses", tuple(names), reason=reason, text=address))
+        missing = [name for name in names if name not in self.nodes]
+        if missing:
+            raise SlurmRefused(f"Invalid node name specified: {missing}")
+        for name in names:
+            self.nodes[name] = replace(self.nodes[name], address=address)
+            if self.nodes[name].reason != reason:
+                self._set_reason(name, None, reason or None)
 
     def set_admin_comment(self, job_id: int, text: str, part: str = "") -> None:
         """Write the comment; unknown jobs, and parts that they do not have, are refused."""

@@ -36,7 +36,8 @@ class ProgramCall:
 class SlurmMachine:
     """Nodes, jobs and the steps of slurmctld; `program_calls` tells which programs it started.
 
-    `now_utc` is the time that start and boot times are set to.
+    `now_utc` is the time that start and boot times are set to. `names_are_addresses`: the address
+    of a node that is off is its name, as in slurmctld; else one that nobody has to care about.
     """
 
     def __init__(self, *, idle_on_node_suspend: bool = True) -> None:
@@ -47,6 +48,7 @@ class SlurmMachine:
         self.unreadable: tuple[str, ...] = ()
         self.program_calls: list[ProgramCall] = []
         self.now_utc = datetime(2026, 1, 5, 12, tzinfo=UTC)
+        self.names_are_addresses = False
         self._idle_on_node_suspend = idle_on_node_suspend
         self._last_job_id = 0
 
@@ -58,7 +60,11 @@ class SlurmMachine:
         names = tuple(names)
         for name in names:
             self.nodes[name] = Node(
-                name, state, partitions=(partition,), address=name, hostname=name
+                name,
+                state,
+                partitions=(partition,),
+                address=self._address_when_off(name),
+                hostname=name,
             )
         self.partitions[partition] = replace(known, nodes=known.nodes + names)
 
@@ -187,8 +193,20 @@ class SlurmMachine:
                 remove={NodeFlag.POWERING_DOWN, NodeFlag.INVALID_REG},
             )
             self.nodes[name] = replace(
-                self.nodes[name], address=name, hostname=name, instance_id=""
+                self.nodes[name],
+                address=self._address_when_off(name),
+                hostname=name,
+                instance_id="",
             )
+
+    def forget_addresses(self) -> None:
+        """slurmctld has read its configuration: nodes that are off have their names again."""
+        for name, node in self.nodes.items():
+            if node.state.has(NodeFlag.POWERED_DOWN):
+                self.nodes[name] = replace(node, address=self._address_when_off(name))
+
+    def _address_when_off(self, name: str) -> str:
+        return name if self.names_are_addresses else "127.0.0.1"
 
     def resume_timeout(self, names: Sequence[str]) -> None:
         """ResumeTimeout is over for these nodes without a registration (23.02.5 and later)."""

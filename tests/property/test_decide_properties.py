@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,9 +15,11 @@ from slurm_hooks.reconcile.actions import (
     Plan,
     UpdateNode,
 )
+from slurm_hooks.reconcile.sightings import Sightings
 from slurm_hooks.reconcile.snapshot import Memory, ResumeCall
+from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag, NodeState
-from tests.unit.reconcile.builders import World, call, job, request, vm
+from tests.unit.reconcile.builders import NOW, World, call, job, request, vm
 
 NAMES = [f"flexvm-a3u-{index}" for index in range(4)]
 POWER_FLAGS = frozenset(
@@ -85,7 +89,9 @@ def calls(draw: st.DrawFn) -> tuple[ResumeCall, ...]:
     return (call(asker, *draw(name_sets)),) if draw(st.booleans()) else ()
 
 
-counts = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 2))
+sightings = st.dictionaries(
+    st.sampled_from(NAMES), st.integers(-60, 60).map(lambda ago: NOW - timedelta(seconds=ago))
+)
 worlds = st.builds(
     World,
     nodes=nodes(),
@@ -94,7 +100,7 @@ worlds = st.builds(
     vms=vms(),
     calls=calls(),
     has_group=st.booleans(),
-    memory=st.builds(Memory, missing=counts, surplus=counts),
+    memory=st.builds(Memory, sightings=st.builds(Sightings, missing=sightings, surplus=sightings)),
 )
 
 
@@ -109,6 +115,14 @@ def test_every_world_gets_a_plan_with_each_subject_once(world: World) -> None:
     assert len(subjects) == len(set(subjects))
 
 
+DRAIN = (NodeUpdate.DRAIN,)
+"""What a person has set DOWN is kept out of service, and keeps its VM."""
+
+
+def updates_of(name: str, plan: Plan) -> list[UpdateNode]:
+    return [a for a in plan.actions if isinstance(a, UpdateNode) and a.node == name]
+
+
 @settings(max_examples=400, deadline=None)
 @given(worlds)
 def test_registered_node_with_a_living_vm_is_never_killed(world: World) -> None:
@@ -117,7 +131,7 @@ def test_registered_node_with_a_living_vm_is_never_killed(world: World) -> None:
     for node in world.nodes:
         if node.name in living and not node.state.has(*POWER_FLAGS):
             assert node.name not in deleted(plan)
-            assert not any(isinstance(a, UpdateNode) and a.node == node.name for a in plan.actions)
+            assert all(update.updates == DRAIN for update in updates_of(node.name, plan))
 
 
 @settings(max_examples=400, deadline=None)

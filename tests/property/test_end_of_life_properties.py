@@ -12,7 +12,7 @@ from slurm_hooks.compute.model import Instance
 from slurm_hooks.reconcile.actions import (
     CreateReservation,
     DeleteReservation,
-    Expectation,
+    ReasonCode,
     UpdateNode,
 )
 from slurm_hooks.reconcile.end_of_life import NAME_PREFIX
@@ -75,7 +75,7 @@ def test_only_idle_nodes_are_renewed_and_no_more_than_jobs_need(world: World) ->
     renewed = [
         action.node
         for action in world.plan().actions
-        if isinstance(action, UpdateNode) and action.expectation is Expectation.IDLE
+        if isinstance(action, UpdateNode) and action.reason is ReasonCode.END_NEAR
     ]
     states = {node.name: node.state for node in world.nodes}
     held = {name for job in world.jobs if job.is_active for name in job.nodes}

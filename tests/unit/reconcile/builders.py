@@ -21,6 +21,7 @@ from slurm_hooks.compute.ownership import CLUSTER_LABEL, Mark, encode
 from slurm_hooks.reconcile.actions import Action, Plan
 from slurm_hooks.reconcile.decide import decide
 from slurm_hooks.reconcile.repairs import RepairLog
+from slurm_hooks.reconcile.sightings import BELIEVED_AFTER, Sightings
 from slurm_hooks.reconcile.snapshot import JobShare, Memory, ResumeCall, Snapshot, Unavailable
 from slurm_hooks.reconcile.specifications import group_of
 from slurm_hooks.slurm.model import (
@@ -157,6 +158,25 @@ def call(job_id: int | None, *nodes: str) -> ResumeCall:
     """A ResumeProgram call, with a resume file that names the job unless it is None."""
     jobs = (JobShare(job_id, nodes),) if job_id is not None else ()
     return ResumeCall("call-1", NOW, nodes, jobs)
+
+
+def long_seen(
+    *,
+    missing: Iterable[str] = (),
+    surplus: Iterable[str] = (),
+    unneeded: Iterable[str] = (),
+    finished: Iterable[str] = (),
+) -> Memory:
+    """What passes remember that have seen these for just long enough to believe it."""
+    since = NOW - BELIEVED_AFTER
+    return Memory(
+        sightings=Sightings(
+            dict.fromkeys(missing, since),
+            dict.fromkeys(surplus, since),
+            dict.fromkeys(unneeded, since),
+            frozenset(finished),
+        )
+    )
 
 
 @dataclass

@@ -27,10 +27,10 @@ from slurm_hooks.reconcile.actions import (
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.reasons import set_aside_reason
 from slurm_hooks.reconcile.repair_actions import RepairNode
-from slurm_hooks.reconcile.snapshot import JobShare, Memory, ResumeCall
+from slurm_hooks.reconcile.snapshot import JobShare, ResumeCall
 from slurm_hooks.slurm.model import BaseState, Job, JobState, Node, NodeFlag, NodeState
 from slurm_hooks.slurm.state_words import node_state_from_text, node_state_from_words
-from tests.unit.reconcile.builders import NOW, World, example_cluster, request, vm
+from tests.unit.reconcile.builders import NOW, World, example_cluster, long_seen, request, vm
 
 CASES_A_SNAPSHOT = 1000
 UNKNOWN_WORD = "WORD_OF_A_LATER_VERSION"
@@ -229,14 +229,14 @@ def decided(
 def decide_chunk(chunk: list[tuple[NodeState, str, Surroundings]]) -> Iterator[Decided]:
     """What is decided for so many cases at once, in their order."""
     cases = [_case(index, *said) for index, said in enumerate(chunk)]
-    names = {case.name: 2 for case in cases}
+    names = [case.name for case in cases]
     world = World(
         nodes=[Node(case.name, case.state, reason=case.reason) for case in cases],
         jobs=[job for case in cases if (job := _job(case))],
         requests=[made for case in cases if (made := _request(case))],
         vms=[instance for case in cases if (instance := _vm(case))],
         calls=tuple(call for case in cases if (call := _call(case))),
-        memory=Memory(missing=dict(names), surplus=dict(names)),
+        memory=long_seen(missing=names, surplus=names),
         cluster=CLUSTER,
     )
     plan = world.plan()

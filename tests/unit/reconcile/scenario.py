@@ -65,15 +65,24 @@ class Scenario:
         """Passes until nothing is to be done, slurmctld working in between; how many."""
         for count in range(MOST_PASSES):
             plan = self.run()
+            self.wait_for_second_look(plan)
             self.slurm.pass_power_thread()
             if not plan.actions and not plan.unsettled:
                 return count
         raise AssertionError(f"not settled after {MOST_PASSES} passes: {plan}")
 
+    def wait_for_second_look(self, plan: Plan) -> None:
+        """Time passes until what this pass has sighted may be believed."""
+        by = timedelta(seconds=plan.second_look_seconds or 0)
+        self.now += by
+        self.slurm.now_utc += by
+        self.compute.state.now_utc += by
+
     def settle_with_vms(self) -> None:
         """As `settle`, with VMs that come up, register and go away on their own."""
         for _ in range(MOST_PASSES):
             plan = self.run()
+            self.wait_for_second_look(plan)
             before = self.picture()
             self.compute.state.step()
             self.register_running()

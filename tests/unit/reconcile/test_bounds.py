@@ -44,6 +44,8 @@ from slurm_hooks.reconcile.actions import (
     KeepPoolRecord,
     Plan,
     ReasonCode,
+    SetNodeAddress,
+    SetReason,
     TellJob,
     UpdateNode,
     WaitKind,
@@ -52,10 +54,11 @@ from slurm_hooks.reconcile.actions import (
 from slurm_hooks.reconcile.memory import remember
 from slurm_hooks.reconcile.observe import poll_operations
 from slurm_hooks.reconcile.outcome import Outcome
+from slurm_hooks.reconcile.pool_record import PoolRecord, hold_phrase
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.reconcile.specifications import template_of, with_ordinal
-from slurm_hooks.reconcile.turns import MOST_A_PASS
+from slurm_hooks.reconcile.turns import MOST_A_PASS, SECONDS_A_PASS
 from slurm_hooks.slurm.client import NodeUpdate, SlurmRefused
 from slurm_hooks.slurm.hostlist import expand
 from slurm_hooks.slurm.model import BaseState, NodeFlag
@@ -70,7 +73,7 @@ ZONE = "us-central1-a"
 SECONDS_A_CALL = 9.0
 READING_CALLS = 25
 """Four commands of Slurm, and the pages of 10,000 VMs with their groups and requests."""
-IN_CALLS_FOR_MANY = {DeleteInstance, UpdateNode, ClearReason}
+IN_CALLS_FOR_MANY = {DeleteInstance, UpdateNode, ClearReason, SetReason, SetNodeAddress}
 CONFLICT = ComputeError(ErrorKind.CONFLICT, "conditionNotMet", "", 412)
 
 
@@ -272,6 +275,36 @@ def start_failed_of(job_id: int) -> UpdateNode:
         Expectation.STARTING,
         ReasonCode.REQUEST_FAILED,
         told_job=job_id,
+    )
+
+
+def test_a_hold_whose_drains_are_left_for_the_next_pass_is_not_in_its_record_yet(
+    scenario: Scenario,
+) -> None:
+    """Once it is in the record, only nodes that fail after that are drained."""
+    holds = [PoolRecord(3, NOW, 1, NOW + timedelta(minutes=n), "QUOTA") for n in range(3)]
+    for number in range(len(holds)):
+        scenario.slurm.set_state(
+            node(number), BaseState.IDLE, NodeFlag.CLOUD, NodeFlag.POWERED_DOWN
+        )
+    drains = [drain_of_hold(number, record) for number, record in enumerate(holds)]
+    records = [
+        KeepPoolRecord(f"pool{number}", node(10 + number), record, frozenset())
+        for number, record in enumerate(holds)
+    ]
+    slow = Clock(0.7 * SECONDS_A_PASS[UpdateNode])
+    outcomes = act(scenario, Plan(actions=(*drains, *reversed(records))), Memory(), slow)
+    assert [outcome.action for outcome in outcomes] == [drains[0], records[0]]
+
+
+def drain_of_hold(number: int, record: PoolRecord) -> UpdateNode:
+    return UpdateNode(
+        node(number),
+        (NodeUpdate.DRAIN,),
+        Expectation.FREE_AND_OFF,
+        ReasonCode.POOL_HELD,
+        code=hold_phrase(record),
+        detail=record.cause,
     )
 
 

@@ -14,7 +14,8 @@ from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import Instance
 from slurm_hooks.compute.ownership import CLUSTER_LABEL
 from slurm_hooks.reconcile.actions import DeleteInstance, NoticeKind, UpdateNode
-from slurm_hooks.reconcile.by_hand import SECOND_LOOK_SECONDS, Fate, Proposal, carry_out, propose
+from slurm_hooks.reconcile.by_hand import Fate, Proposal, carry_out, propose
+from slurm_hooks.reconcile.sightings import BELIEVED_AFTER
 from slurm_hooks.slurm.model import JobState
 from tests.fakes.compute_state import ComputeState
 from tests.unit.reconcile.builders import CLUSTER, GROUP, N0, vm
@@ -47,19 +48,27 @@ def proposal(
     force_kills: bool = False,
     meanwhile: Callable[[ComputeState], None] = lambda _: None,
 ) -> Proposal:
-    return propose(
-        scenario.passes,
-        force_kills=force_kills,
-        pause=lambda _: meanwhile(scenario.compute.state),
-    )
+    def pause(seconds: float) -> None:
+        scenario.now += timedelta(seconds=seconds)
+        meanwhile(scenario.compute.state)
+
+    return propose(scenario.passes, force_kills=force_kills, pause=pause)
 
 
 def test_fresh_process_looks_twice_before_it_proposes_to_reap(scenario: Scenario) -> None:
     orphan(scenario, "stray")
-    pauses: list[float] = []
-    plan = propose(scenario.passes, force_kills=False, pause=pauses.append).plan
+    began = scenario.now
+    plan = proposal(scenario).plan
     assert [a.name for a in plan.actions if isinstance(a, DeleteInstance)] == ["stray"]
-    assert pauses == [SECOND_LOOK_SECONDS]
+    assert scenario.now - began == BELIEVED_AFTER
+
+
+def test_person_is_told_what_is_waited_for(scenario: Scenario) -> None:
+    orphan(scenario, "stray")
+    said: list[str] = []
+    propose(scenario.passes, force_kills=False, tell=said.append, pause=lambda _: None)
+    (line,) = said
+    assert line.endswith("in 10 s")
 
 
 def test_what_only_the_first_look_saw_is_not_proposed(scenario: Scenario) -> None:

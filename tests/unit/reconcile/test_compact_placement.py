@@ -84,7 +84,7 @@ def test_each_job_gets_its_group_runs_and_the_group_goes_after_it(scenario: Scen
     scenario.settle_with_vms()
     scenario.now += timedelta(hours=1)
     for _ in range(2):
-        scenario.run()
+        scenario.wait_for_second_look(scenario.run())
     assert group_names(scenario) == {f"{stem}-j{second}-0"}
     assert scenario.slurm.jobs[second].state is JobState.RUNNING
 
@@ -121,7 +121,7 @@ def test_policy_of_a_pool_stays_between_jobs_and_goes_when_the_pool_places_none(
 
     scenario.cluster = example_cluster(max_node_count=1600)
     scenario.restart()
-    scenario.run()
+    scenario.wait_for_second_look(scenario.run())
     assert len(scenario.compute.state.workload_policies) == 1, "seen once"
     scenario.run()
     assert scenario.compute.state.workload_policies == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from slurm_hooks.compute.model import (
 from slurm_hooks.compute.ownership import decode
 from slurm_hooks.reconcile.actions import DeleteInstance, UpdateNode
 from slurm_hooks.reconcile.pool_record import read_record
+from slurm_hooks.reconcile.sightings import BELIEVED_AFTER
 from slurm_hooks.reconcile.specifications import group_of, is_served
 from slurm_hooks.slurm.model import BaseState, JobState, NodeFlag
 from tests.unit.reconcile.builders import N0, N1, example_cluster
@@ -150,6 +152,21 @@ def test_an_attempt_that_failed_for_the_moment_waits_and_the_job_is_told(tmp_pat
     assert life.slurm.jobs[job_id].state is JobState.RUNNING
 
 
+def test_an_attempt_that_fails_for_the_moment_again_and_again_fails_the_start_in_the_end(
+    tmp_path: Path,
+) -> None:
+    """ResumeTimeout, Slurm's own net, is many hours where VMs may wait for capacity."""
+    life = spot_life(tmp_path)
+    job_id = waiting_job(life, N0)
+    life.compute.state.refusal = ErrorDetail("A_CODE_THAT_NOBODY_KNOWS")
+    for _ in range(6):
+        life.tick()
+    life.advance(timedelta(seconds=life.cluster.policy.boot_timeout_seconds))
+    life.one_pass()
+    assert life.slurm.jobs[job_id].state is JobState.PENDING
+    assert "A_CODE_THAT_NOBODY_KNOWS" in life.slurm.jobs[job_id].admin_comment
+
+
 def test_a_refused_call_fails_the_start_with_its_code(tmp_path: Path) -> None:
     life = spot_life(tmp_path)
     job_id = waiting_job(life, N0)
@@ -196,7 +213,9 @@ def test_a_member_without_a_node_is_deleted_at_the_second_sighting(tmp_path: Pat
     life.rest()
     life.compute.state.add_member(group(life), "flexvm-a3u-9")
     life.compute.state.refusal = STOCKOUT
-    plans = [life.one_pass(), life.one_pass()]
+    plans = [life.one_pass()]
+    life.advance(BELIEVED_AFTER)
+    plans.append(life.one_pass())
     deleted = [
         [action.name for action in plan.actions if isinstance(action, DeleteInstance)]
         for plan in plans

@@ -33,6 +33,7 @@ from tests.unit.reconcile.builders import (
     World,
     call,
     job,
+    long_seen,
     node,
     off,
     request,
@@ -248,7 +249,7 @@ def test_failed_request_of_an_earlier_start_does_not_fail_the_next_one() -> None
     world = World([starting(N0)], [job(12, N0, restarts=1)], [failed])
     assert updates_of(world) == []
     assert len(requests_of(world)) == 1
-    assert world.plan().unneeded == {DeleteRequest(failed.reference).subject}
+    assert world.plan().sightings.finished == {DeleteRequest(failed.reference).subject}
 
 
 def test_refused_request_fails_the_start_of_its_job_alone() -> None:
@@ -298,7 +299,7 @@ def test_suspended_node_in_a_queued_request_cancels_it() -> None:
 def test_vm_of_a_powered_down_node_goes_only_at_the_second_sighting() -> None:
     world = World([off(N0)], vms=[vm(N0)])
     assert world.actions(DeleteInstance) == []
-    world.memory = Memory(surplus={N0: 1})
+    world.memory = long_seen(surplus=[N0])
     assert len(world.actions(DeleteInstance)) == 1
 
 
@@ -315,14 +316,14 @@ def test_vm_that_vanished_while_booting_is_asked_for_again_at_the_second_sightin
     granted = request("r", N0, state=RequestState.SUCCEEDED, job_id=12)
     world = World([starting(N0)], [job(12, N0)], [granted])
     assert requests_of(world) == []
-    world.memory = Memory(missing={N0: 1})
+    world.memory = long_seen(missing=[N0])
     assert len(requests_of(world)) == 1
 
 
 def test_registered_node_without_vm_is_lost_at_the_second_sighting() -> None:
     world = World([node(N0, base=BaseState.ALLOCATED)], [job(12, N0, state=JobState.RUNNING)])
     assert updates_of(world) == []
-    world.memory = Memory(missing={N0: 1})
+    world.memory = long_seen(missing=[N0])
     (update,) = updates_of(world)
     assert update.updates == (NodeUpdate.DOWN, NodeUpdate.POWER_DOWN)
     assert update.expectation is Expectation.REGISTERED
@@ -330,10 +331,10 @@ def test_registered_node_without_vm_is_lost_at_the_second_sighting() -> None:
 
 def test_node_that_slurm_is_about_to_suspend_is_not_taken_for_lost() -> None:
     asked = node(N0, NodeFlag.POWER_DOWN)
-    world = World([asked], memory=Memory(missing={N0: 5}))
+    world = World([asked], memory=long_seen(missing=[N0]))
     assert world.plan().actions == ()
     stuck = node(N0, NodeFlag.POWER_DOWN, NodeFlag.COMPLETING)
-    assert len(updates_of(World([stuck], memory=Memory(missing={N0: 1})))) == 1
+    assert len(updates_of(World([stuck], memory=long_seen(missing=[N0])))) == 1
 
 
 def test_node_after_resume_timeout_comes_back_once_its_vm_is_gone() -> None:
@@ -354,9 +355,9 @@ def test_node_set_down_by_a_person_is_left_down() -> None:
 def test_granted_request_is_kept_until_its_last_vm_is_gone() -> None:
     granted = request("r", N0, N1, state=RequestState.SUCCEEDED, job_id=12)
     needed = World([off(N0), stopping(N1)], [], [granted], [vm(N1)])
-    assert needed.plan().unneeded == frozenset()
+    assert needed.plan().sightings.finished == frozenset()
     over = World([off(N0), off(N1)], [], [granted])
-    assert over.plan().unneeded == {DeleteRequest(granted.reference).subject}
+    assert over.plan().sightings.finished == {DeleteRequest(granted.reference).subject}
 
 
 def test_call_is_forgotten_when_its_nodes_have_requests() -> None:

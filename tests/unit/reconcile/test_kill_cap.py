@@ -15,6 +15,7 @@ from slurm_hooks.reconcile.actions import DeleteInstance, NoticeKind, Plan, Upda
 from slurm_hooks.reconcile.decide import decide
 from slurm_hooks.reconcile.kill_cap import NODES_IN_QUESTION, VMS_IN_QUESTION, suspended_nodes
 from slurm_hooks.reconcile.memory import remember
+from slurm_hooks.reconcile.sightings import BELIEVED_AFTER
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot, System, Unavailable
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import BaseState, Node, NodeFlag, SlurmSnapshot
@@ -22,6 +23,7 @@ from tests.unit.reconcile.builders import (
     NOW,
     World,
     example_cluster,
+    long_seen,
     node,
     off,
     starting,
@@ -38,10 +40,10 @@ def cluster(most: int = 3, percent: int = 0) -> Cluster:
 
 
 def second_plan(world: World, confirmed_kills: int = 0) -> Plan:
-    """What is decided when the pass before saw the same."""
+    """What is decided when a pass, long enough before, saw the same."""
     view = world.snapshot()
-    first = decide(view, world.cluster, NOW)
-    memory = remember(view.memory, first, (), NOW)
+    before = NOW - BELIEVED_AFTER
+    memory = remember(view.memory, decide(view, world.cluster, before), (), before)
     return decide(replace(view, memory=memory), world.cluster, NOW, confirmed_kills)
 
 
@@ -106,7 +108,8 @@ def test_nodes_that_are_off_or_starting_do_not_count_as_up() -> None:
 def test_missing_for_the_first_time_counts_too() -> None:
     """Three were missing before, and in this pass very many are: that view is not believed."""
     world = missing(3, up=50)
-    memory = remember(Memory(), decide(world.snapshot(), world.cluster, NOW), (), NOW)
+    before = NOW - BELIEVED_AFTER
+    memory = remember(Memory(), decide(world.snapshot(), world.cluster, before), (), before)
     worse = missing(50)
     worse.memory = memory
     plan = worse.plan()
@@ -189,7 +192,7 @@ def test_ten_thousand_nodes_whose_list_of_vms_came_empty_lose_nothing() -> None:
     names = [f"flexvm-a3u-{index}" for index in range(10_000)]
     big = example_cluster(max_node_count=10_000)
     view: Snapshot = World([node(n) for n in names], cluster=big).snapshot()
-    memory = Memory(missing=dict.fromkeys(names, 5))
+    memory = long_seen(missing=names)
     plan = decide(replace(view, memory=memory), big, NOW + timedelta(days=1))
     assert plan.actions == ()
     assert plan.kills_in_question == 10_000

@@ -7,11 +7,13 @@ import pytest
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import ErrorDetail, Operation, Scope, ScopeKind
 from slurm_hooks.reconcile.actions import ForgetCall, Plan
+from slurm_hooks.reconcile.decide import decide
 from slurm_hooks.reconcile.memory import Reading, remember, settle
-from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.outcome import Outcome
-from slurm_hooks.reconcile.snapshot import Memory
-from tests.unit.reconcile.builders import N0, NOW
+from slurm_hooks.reconcile.sightings import Sightings
+from slurm_hooks.reconcile.snapshot import Memory, Snapshot, System, Unavailable
+from slurm_hooks.slurm.model import SlurmSnapshot
+from tests.unit.reconcile.builders import CLUSTER, N0, NOW
 
 ZONE = Scope(ScopeKind.ZONE, "us-central1-a")
 RUNNING = Operation("o", ZONE)
@@ -59,14 +61,10 @@ def test_refused_call_stands_for_a_while() -> None:
     assert later.failures == {}
 
 
-def test_sightings_are_counted_in_a_row_only() -> None:
-    missing = Plan(steps={N0: Step.LOSE_NODE})
-    memory = remember(Memory(), missing, [], NOW)
-    assert memory.missing == {N0: 1}
-    assert remember(memory, missing, [], NOW).missing == {N0: 2}
-    assert remember(memory, Plan(steps={N0: Step.LEAVE}), [], NOW).missing == {}
-
-
 def test_pass_that_read_nothing_counts_for_nothing() -> None:
-    memory = Memory(missing={N0: 1}, surplus={N0: 1})
-    assert remember(memory, Plan(unsettled=True), [], NOW) == memory
+    memory = Memory(sightings=Sightings({N0: NOW}, {N0: NOW}, {"x": NOW}, frozenset({"y"})))
+    unread = Unavailable(System.COMPUTE, "no answer")
+    plan = decide(
+        Snapshot(SlurmSnapshot({}, {}), unread, memory=memory), CLUSTER, NOW + timedelta(seconds=1)
+    )
+    assert remember(memory, plan, [], NOW + timedelta(seconds=1)) == memory

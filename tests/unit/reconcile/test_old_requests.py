@@ -23,6 +23,7 @@ from tests.unit.reconcile.builders import (
     World,
     example_cluster,
     job,
+    long_seen,
     off,
     request,
     starting,
@@ -105,7 +106,7 @@ def over(job_id: int | None = None) -> ResizeRequest:
 
 def spent(*requests: ResizeRequest) -> Memory:
     """What is known once a pass has found these of no use."""
-    return Memory(unneeded=frozenset(DeleteRequest(r.reference).subject for r in requests))
+    return long_seen(finished=[DeleteRequest(r.reference).subject for r in requests])
 
 
 @pytest.mark.parametrize("made_for", [None, 12], ids=["nobody", "a job that has ended"])
@@ -116,7 +117,9 @@ def test_start_of_a_node_for_no_job_is_not_judged_by_a_request_whose_start_is_ov
     left = replace(over(made_for), state=state)
     world = World([starting(N0, BaseState.IDLE)], requests=[left], memory=spent(left))
     assert world.plan().steps[N0] is Step.REQUEST
-    assert spent(left).unneeded <= world.plan().unneeded, "and it is still to be reaped"
+    assert spent(left).sightings.finished <= world.plan().sightings.finished, (
+        "and it is still to be reaped"
+    )
 
 
 def test_start_that_a_request_was_made_for_fails_with_it() -> None:
@@ -133,7 +136,7 @@ def test_finished_request_goes_at_the_second_sighting_when_it_is_older_than_the_
     first = World([off(N0)], requests=[left])
     second = World([off(N0)], requests=[left], memory=spent(left))
     assert first.actions(DeleteRequest) == []
-    assert first.plan().unneeded == spent(left).unneeded
+    assert first.plan().sightings.finished == spent(left).sightings.finished
     assert len(second.actions(DeleteRequest)) == int(age_seconds > GRACE_SECONDS)
 
 
@@ -143,7 +146,7 @@ def test_finished_request_stays_while_a_record_of_slurm_is_unreadable() -> None:
     assert isinstance(view.slurm, SlurmSnapshot)
     unreadable = replace(view, slurm=replace(view.slurm, unreadable=("NodeName=?",)))
     plan = decide(unreadable, CLUSTER, NOW)
-    assert plan.unneeded == frozenset()
+    assert plan.sightings.finished == frozenset()
     assert not any(isinstance(action, DeleteRequest) for action in plan.actions)
 
 

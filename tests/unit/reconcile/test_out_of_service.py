@@ -12,7 +12,6 @@ from slurm_hooks.reconcile.actions import CancelRequest, UpdateNode
 from slurm_hooks.reconcile.comments import node_reason
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.reasons import set_aside_reason
-from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import BaseState, Node, NodeFlag
 from tests.fakes.slurm import FakeSlurm
@@ -21,6 +20,7 @@ from tests.unit.reconcile.builders import (
     World,
     example_cluster,
     job,
+    long_seen,
     node,
     off,
     request,
@@ -30,7 +30,7 @@ from tests.unit.reconcile.builders import (
 from tests.unit.reconcile.life import Life
 
 REASON = "fan is loud"
-MISSING_BEFORE = Memory(missing={N0: 1})
+MISSING_BEFORE = long_seen(missing=[N0])
 DOWN_BY_HAND = node(N0, base=BaseState.DOWN, reason=REASON)
 WAKING = node(N0, NodeFlag.POWERING_UP, NodeFlag.NOT_RESPONDING, NodeFlag.DRAIN, reason=REASON)
 REBOOTING = node(N0, NodeFlag.REBOOT_ISSUED, base=BaseState.DOWN, reason="kernel : reboot issued")
@@ -168,7 +168,7 @@ def test_many_rebooting_nodes_without_vms_are_more_likely_a_short_list(
     names = [f"flexvm-a3u-{index}" for index in range(count)]
     world = World(
         [replace(REBOOTING, name=name) for name in names],
-        memory=Memory(missing=dict.fromkeys(names, 1)),
+        memory=long_seen(missing=names),
         cluster=example_cluster(max_node_count=count),
     )
     assert len(changes(world)) == recycled

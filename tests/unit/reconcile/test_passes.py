@@ -187,7 +187,7 @@ def test_vm_that_vanishes_under_a_job_requeues_it(scenario: Scenario) -> None:
     scenario.grant_all()
     scenario.settle_with_vms()
     scenario.compute.state.vanish(N0)
-    scenario.run()
+    scenario.wait_for_second_look(scenario.run())
     assert scenario.slurm.jobs[job_id].state is JobState.RUNNING
     scenario.run()
     assert scenario.slurm.jobs[job_id].state is JobState.PENDING

@@ -15,13 +15,22 @@ from slurm_hooks.reconcile.actions import (
     UpdateNode,
 )
 from slurm_hooks.reconcile.comments import node_reason
-from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.slurm.client import NodeUpdate
-from slurm_hooks.slurm.model import BaseState, JobState, Node, NodeFlag
-from tests.unit.reconcile.builders import N0, World, example_cluster, job, node, request, vm
+from slurm_hooks.slurm.model import BaseState, JobState, Node, NodeFlag, Partition
+from tests.unit.reconcile.builders import (
+    N0,
+    World,
+    example_cluster,
+    job,
+    long_seen,
+    node,
+    off,
+    request,
+    vm,
+)
 from tests.unit.reconcile.scenario import Scenario
 
-MISSING_BEFORE = Memory(missing={N0: 1})
+MISSING_BEFORE = long_seen(missing=[N0])
 OUT_OF_SERVICE = [
     node(N0, NodeFlag.DRAIN, reason="fan is loud"),
     node(N0, NodeFlag.FAIL, reason="fan is loud"),
@@ -70,6 +79,20 @@ def test_a_node_whose_slurmd_died_is_powered_down_and_its_console_kept() -> None
     assert world.actions(DeleteInstance) == []
 
 
+@pytest.mark.parametrize("before", ["fan is loud", "slurm-hooks: out of order"])
+def test_a_reason_from_before_does_not_make_silence_a_persons_order(before: str) -> None:
+    """From 23.02 slurmctld adds its words to the reason that a node in service has."""
+    silent = node(N0, base=BaseState.DOWN, reason=f"{before} : Not responding")
+    (update,) = World([silent], vms=[vm(N0)]).actions(UpdateNode)
+    assert isinstance(update, UpdateNode)
+    assert update.updates == (NodeUpdate.POWER_DOWN,)
+
+
+def test_a_persons_drain_stays_when_slurmd_falls_silent() -> None:
+    silent = node(N0, NodeFlag.DRAIN, base=BaseState.DOWN, reason="fan is loud : Not responding")
+    assert World([silent], vms=[vm(N0)]).plan().actions == ()
+
+
 @pytest.mark.parametrize(("count", "recycled"), [(10, 10), (11, 0)])
 def test_many_silent_nodes_at_once_are_more_likely_an_ill_network(
     count: int, recycled: int
@@ -90,8 +113,18 @@ def test_a_silent_node_that_slurm_has_not_given_up_is_left_alone() -> None:
     assert World([silent], vms=[vm(N0)]).plan().actions == ()
 
 
-def test_a_node_that_slurm_drained_itself_is_recycled_once_its_vm_is_gone() -> None:
-    failed = node(N0, NodeFlag.DRAIN, reason="Kill task failed")
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Kill task failed",
+        "Prolog/Epilog failure",
+        "Job env setup error",
+        "Could not unpack gres data",
+        "CoreSpec differ",
+    ],
+)
+def test_a_node_that_slurm_drained_itself_is_recycled_once_its_vm_is_gone(reason: str) -> None:
+    failed = node(N0, NodeFlag.DRAIN, reason=reason)
     (update,) = World([failed], memory=MISSING_BEFORE).actions(UpdateNode)
     assert isinstance(update, UpdateNode)
     assert update.updates == (NodeUpdate.DOWN, NodeUpdate.POWER_DOWN)
@@ -112,3 +145,22 @@ def test_a_drain_outlives_the_vm_and_the_job_runs_again_elsewhere(tmp_path: Path
     assert scenario.slurm.nodes[N0].reason == "fan is loud"
     assert scenario.slurm.nodes[N0].state.has(NodeFlag.DRAIN)
     assert scenario.vm_names() == []
+
+
+@pytest.mark.parametrize(
+    ("states", "powered_up"),
+    [
+        (("UP",), [N0]),
+        (("DOWN",), []),
+        (("INACTIVE", "DRAIN"), []),
+        (("DOWN", "UP"), [N0]),
+    ],
+)
+def test_a_static_node_is_powered_up_where_one_of_its_partitions_takes_jobs(
+    states: tuple[str, ...], powered_up: list[str]
+) -> None:
+    partitions = [Partition(f"p{n}", state=state) for n, state in enumerate(states)]
+    sleeping = replace(off(N0), partitions=tuple(partition.name for partition in partitions))
+    world = World([sleeping], cluster=example_cluster(min_node_count=1), partitions=partitions)
+    updates = [action for action in world.plan().actions if isinstance(action, UpdateNode)]
+    assert [update.node for update in updates] == powered_up

@@ -32,6 +32,7 @@ from slurm_hooks.reconcile.actions import (
 )
 from slurm_hooks.reconcile.decide import decide
 from slurm_hooks.reconcile.memory import remember
+from slurm_hooks.reconcile.sightings import BELIEVED_AFTER
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot
 from slurm_hooks.reconcile.specifications import workload_policy_of
 from slurm_hooks.slurm.model import Job, JobState, Node, SlurmSnapshot
@@ -84,9 +85,9 @@ def snapshot(
 
 
 def second_plan(view: Snapshot, now: datetime = NOW) -> Plan:
-    """What is decided when the pass before saw the same."""
-    first = decide(view, CLUSTER, now)
-    memory = remember(Memory(), first, (), now)
+    """What is decided when a pass, long enough before, saw the same."""
+    first = decide(view, CLUSTER, now - BELIEVED_AFTER)
+    memory = remember(Memory(), first, (), now - BELIEVED_AFTER)
     return decide(replace(view, memory=memory), CLUSTER, now)
 
 
@@ -120,14 +121,14 @@ def test_group_of_a_job_goes_when_the_job_has_left_that_start(
     assert isinstance(whole.slurm, SlurmSnapshot)
     seen = replace(whole, slurm=replace(whole.slurm, jobs={j.job_id: j for j in jobs}))
     plan = decide(seen, CLUSTER, NOW)
-    assert (DeleteGroup(GROUP_OF_JOB.reference).subject in plan.unneeded) is is_reaped
+    assert (DeleteGroup(GROUP_OF_JOB.reference).subject in plan.sightings.unneeded) is is_reaped
 
 
 def test_group_of_a_job_stays_while_a_job_is_unreadable() -> None:
     whole = snapshot(groups=(GROUP_OF_JOB,))
     assert isinstance(whole.slurm, SlurmSnapshot)
     seen = replace(whole, slurm=replace(whole.slurm, unreadable=("job 7",)))
-    assert decide(seen, CLUSTER, NOW).unneeded == frozenset()
+    assert decide(seen, CLUSTER, NOW).sightings.unneeded == {}
 
 
 @pytest.mark.parametrize(
@@ -159,20 +160,21 @@ def test_what_nothing_needs_goes_at_the_second_sighting(view: Snapshot) -> None:
 )
 def test_what_is_not_older_than_the_grace_stays(view: Snapshot, created: datetime) -> None:
     assert reaped(view, created + GRACE) == []
-    assert len(reaped(view, created + GRACE + timedelta(seconds=1))) == 1
+    assert len(reaped(view, created + GRACE + BELIEVED_AFTER + timedelta(seconds=1))) == 1
 
 
-def test_first_sighting_asks_for_another_look_soon_and_later_ones_do_not() -> None:
+def test_sighting_asks_for_another_look_until_it_is_believed() -> None:
     view = snapshot(ORPHAN)
     first = decide(view, CLUSTER, NOW)
     assert first.unsettled
-    memory = remember(Memory(), first, (), NOW)
-    assert not decide(replace(view, memory=memory), CLUSTER, NOW).unsettled
+    seen = replace(view, memory=remember(Memory(), first, (), NOW))
+    assert decide(seen, CLUSTER, NOW + BELIEVED_AFTER / 2).unsettled
+    assert not decide(seen, CLUSTER, NOW + BELIEVED_AFTER).unsettled
 
 
 def test_sighting_must_be_of_the_same_vm() -> None:
-    first = decide(snapshot(ORPHAN), CLUSTER, NOW)
-    memory = remember(Memory(), first, (), NOW)
+    before = NOW - BELIEVED_AFTER
+    memory = remember(Memory(), decide(snapshot(ORPHAN), CLUSTER, before), (), before)
     namesake = replace(ORPHAN, instance_id="99")
     later = decide(replace(snapshot(namesake), memory=memory), CLUSTER, NOW)
     assert later.actions == ()
@@ -182,7 +184,8 @@ def test_pass_without_it_takes_the_sighting_back() -> None:
     memory = remember(Memory(), decide(snapshot(ORPHAN), CLUSTER, NOW), (), NOW)
     without = decide(replace(snapshot(), memory=memory), CLUSTER, NOW)
     memory = remember(memory, without, (), NOW)
-    assert decide(replace(snapshot(ORPHAN), memory=memory), CLUSTER, NOW).actions == ()
+    later = NOW + BELIEVED_AFTER
+    assert decide(replace(snapshot(ORPHAN), memory=memory), CLUSTER, later).actions == ()
 
 
 def test_vm_without_a_group_is_deleted_by_itself() -> None:
@@ -308,10 +311,11 @@ def test_template_in_use_or_not_ours_stays(template: Template, groups: tuple[Gro
 
 def test_policy_of_a_pool_that_still_places_jobs_stays_though_no_group_uses_it() -> None:
     view = snapshot(policies=(POLICY,))
-    assert decide(view, COMPACT, NOW).unneeded == frozenset()
+    assert decide(view, COMPACT, NOW).sightings.unneeded == {}
     elsewhere = replace(POLICY, scope=Scope(ScopeKind.REGION, "us-east1"))
     moved = decide(snapshot(policies=(elsewhere,)), COMPACT, NOW)
-    assert moved.unneeded == {DeleteWorkloadPolicy(elsewhere.scope, elsewhere.name).subject}
+    deletion = DeleteWorkloadPolicy(elsewhere.scope, elsewhere.name)
+    assert moved.sightings.unneeded.keys() == {deletion.subject}
 
 
 @pytest.mark.parametrize(

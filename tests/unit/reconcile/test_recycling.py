@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from slurm_hooks.compute.model import Instance
+from slurm_hooks.compute.model import Instance, InstanceStatus
 from slurm_hooks.reconcile.actions import Expectation, UpdateNode
 from slurm_hooks.reconcile.end_of_life import ends_of_life
 from slurm_hooks.reconcile.memory import remember
@@ -239,3 +239,24 @@ def test_drained_node_that_slurm_names_as_unavailable_keeps_no_job_from_fresh_no
     reason = f"ReqNodeNotAvail, UnavailableNodes:{N2}"
     nodes = [*STALE.nodes, up(N2, NodeFlag.DRAIN)]
     assert renewed(replace(STALE, nodes=nodes, jobs=[waiting(reason=reason)])) == [N1]
+
+
+@pytest.mark.parametrize("status", [InstanceStatus.STOPPING, InstanceStatus.PENDING_STOP])
+def test_an_idle_node_whose_vm_goes_is_powered_down_before_a_job_gets_it(
+    status: InstanceStatus,
+) -> None:
+    assert renewed(World([up(N0), up(N1)], vms=[vm(N0, status), vm(N1)])) == [N0]
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [
+        up(N0, base=BaseState.ALLOCATED),
+        up(N0, base=BaseState.MIXED),
+        up(N0, NodeFlag.COMPLETING),
+        up(N0, NodeFlag.REBOOT_REQUESTED),
+        replace(up(N0, NodeFlag.DRAIN), reason="fan is loud"),
+    ],
+)
+def test_a_node_in_use_whose_vm_goes_keeps_its_jobs_until_then(busy: Node) -> None:
+    assert renewed(World([busy], vms=[vm(N0, InstanceStatus.STOPPING)])) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,6 @@ from slurm_hooks.slurm.hostlist import expand
 from slurm_hooks.slurm.model import JobState
 from tests.unit.reconcile.builders import CLUSTER, N0, N1
 from tests.unit.reconcile.scenario import Scenario
-
-NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
 
 class Pair:
@@ -33,7 +30,7 @@ class Pair:
             self.scenario.compute,
             CallsDirectory(spool, expand),
             ConsolesDirectory(spool / "consoles"),
-            lambda: NOON,
+            lambda: self.scenario.now,
             lambda: self.charge,
         )
 
@@ -67,7 +64,7 @@ def test_it_takes_over_in_the_first_pass_after_the_change(pair: Pair) -> None:
     pair.scenario.settle_with_vms()
     pair.second.run()
     pair.scenario.compute.state.vanish(N0)
-    pair.second.run()
+    pair.scenario.wait_for_second_look(pair.second.run())
     assert pair.scenario.slurm.jobs[job_id].state is JobState.RUNNING
     pair.charge = Charge.HERE
     pair.second.run()

@@ -138,6 +138,9 @@ def test_first_component_of_a_heterogeneous_job_is_addressed_as_a_part(
 ) -> None:
     parts = {job.job_id: job.part for job in jobs.values() if not job.requeue}
     assert [parts[job_id] for job_id in sorted(parts)] == ["+0", ""]
+    wholes = {job.job_id: job.het_job_id for job in jobs.values()}
+    assert {wholes[job_id] for job_id in parts} == {min(parts)}
+    assert {wholes[job_id] for job_id in wholes.keys() - parts.keys()} <= {None}
     assert {job.part for job in jobs.values() if job.requeue} == {""}
 
 

@@ -243,6 +243,43 @@ def test_error_says_whether_to_repeat_the_update(
         client(runner).update_nodes(["c-0"], NodeUpdate.DOWN)
 
 
+def test_addresses_come_one_for_each_node_with_the_reason_that_stays() -> None:
+    runner = slurm_22_05()
+    client(runner).set_node_addresses(["c-0", "c-1"], "233.252.0.1", 'of "mine"')
+    assert runner.ran[0].arguments == (
+        "scontrol",
+        "update",
+        "nodename=c-[0-1]",
+        "nodeaddr=233.252.0.1,233.252.0.1",
+        'reason="of "mine""',
+    )
+    client(runner).set_node_addresses(["c-0"], "233.252.0.1", "")
+    assert len(runner.ran[1].arguments) == 4
+
+
+def test_addresses_of_many_nodes_come_in_commands_that_the_kernel_takes() -> None:
+    runner = slurm_22_05()
+    names = [f"c-{number}" for number in range(25_000)]
+    client(runner).set_node_addresses(names, "233.252.0.1", "")
+    assert len(runner.ran) == 3
+    nodes = [expand(command.arguments[2].removeprefix("nodename=")) for command in runner.ran]
+    assert [name for group in nodes for name in group] == names
+    for command, group in zip(runner.ran, nodes, strict=True):
+        assert command.arguments[3].count("233.252.0.1") == len(group)
+        assert all(len(argument) <= MAX_ARGUMENT_BYTES for argument in command.arguments)
+
+
+@pytest.mark.parametrize("address", ["", "a b", "x,y", "1.2.3.4 state=DOWN"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(SlurmRefused, match="not an address"):
+        client(slurm_22_05()).set_node_addresses(["c-0"], address, "")
+
+
+def test_reason_that_would_not_stay_as_it_is_is_refused() -> None:
+    with pytest.raises(SlurmRefused, match="reason"):
+        client(slurm_22_05()).set_node_addresses(["c-0"], "233.252.0.1", "two\nlines")
+
+
 def test_admin_comment_is_one_argument_of_one_line() -> None:
     runner = slurm_22_05()
     client(runner).set_admin_comment(7, 'waiting for "x" = y\nsince Z')

@@ -51,3 +51,19 @@ def test_json_flag_is_one_that_the_version_knows(version: str, flag: str) -> Non
 def test_only_versions_without_json_in_scontrol_need_another_command_for_jobs() -> None:
     assert rules_for(SlurmVersion(22, 5)).jobs_json_command == ("squeue", "--json")
     assert rules_for(SlurmVersion(23, 2)).jobs_json_command == ()
+
+
+@pytest.mark.parametrize(
+    ("version", "keeps"),
+    [
+        ("22.05.8", False),
+        ("24.05.4", False),
+        ("24.11.5", True),
+        ("25.11.6", False),
+        ("26.05.5", False),
+    ],
+)
+def test_reason_that_comes_alone_is_relied_on_only_where_it_was_measured(
+    version: str, keeps: bool
+) -> None:
+    assert rules_for(SlurmVersion.parse(version)).keeps_lone_reason is keeps

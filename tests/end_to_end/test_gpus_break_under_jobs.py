@@ -5,7 +5,7 @@ No check runs in the background here, so Prolog and Epilog find what they are ab
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -59,19 +59,27 @@ def test_gpu_lost_before_a_job_costs_a_reboot_then_the_vm_and_the_job_runs_on_th
     assert clinic.kinds(well) == []
 
 
-def test_job_that_failed_with_a_memory_error_runs_again_on_healthy_gpus(clinic: Clinic) -> None:
-    node = N0
-    job = clinic.submit_open_ended("-w", node)
+@pytest.mark.parametrize(
+    ("break_it", "check"),
+    [
+        pytest.param(lambda clinic: clinic.set_driver(N0, "ecc.1", "1"), "ecc", id="memory error"),
+        pytest.param(lambda clinic: clinic.break_gpu(N0, "lost"), "gpu_lost", id="lost GPU"),
+    ],
+)
+def test_job_that_failed_as_its_gpu_broke_runs_again_on_healthy_ones(
+    clinic: Clinic, break_it: Callable[[Clinic], None], check: str
+) -> None:
+    job = clinic.submit_open_ended("-w", N0)
     (first,) = clinic.wait_for_start(job, 0)
-    clinic.set_driver(node, "ecc.1", "1")
+    break_it(clinic)
     clinic.end_start(job, 0, FAILED)
     clinic.end_start(job, 1)
     clinic.wait_for_job(job, "COMPLETED")
     (second,) = clinic.places(job, 1)
-    assert (second.node, second.vm_id) == (node, first.vm_id)
+    assert (second.node, second.vm_id) == (N0, first.vm_id)
     assert second.boot != first.boot
-    assert clinic.kinds(node) == [*ILL_AFTER, *REBOOTED]
-    assert clinic.events(node)[0].check == "ecc"
+    assert clinic.kinds(N0) == [*ILL_AFTER, *REBOOTED]
+    assert clinic.events(N0)[0].check == check
 
 
 def test_job_on_memory_that_cannot_heal_runs_again_while_the_vm_is_replaced(

@@ -219,12 +219,28 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
+class ReservationSpecification:
+    """Which reservations VMs use, in the service's words: `consumed` is ANY_RESERVATION or
+    SPECIFIC_RESERVATION, for which a `key` has `values`.
+
+    `bound` VMs live as long as their reservation, and their model is RESERVATION_BOUND.
+    """
+
+    consumed: str
+    key: str = ""
+    values: tuple[str, ...] = ()
+    bound: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TemplateSpecification:
     """What an instance template must say; the fields are those of the node pool.
 
     `run_duration_seconds` becomes scheduling.maxRunDuration (30 s to 7 days) for FLEX_START.
     `source_image` and the URLs are partial URLs such as `projects/P/global/images/family/F`.
     `accelerator_type` is only read for N1 machines; the others have their GPUs by machine type.
+    A `reservation` is that of a RESERVATION pool. `confidential_instance_type` is SEV, SEV_SNP, TDX
+    or empty.
     """
 
     name: str
@@ -243,6 +259,8 @@ class TemplateSpecification:
     metadata: tuple[tuple[str, str], ...] = ()
     tags: tuple[str, ...] = ()
     accelerator_type: str = ""
+    reservation: ReservationSpecification | None = None
+    confidential_instance_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
 """Instance templates: what each provisioning model must say.
 
 A FLEX_START template names how long its VMs live, deletes them at the end, uses no reservation
-and is neither migrated nor restarted. A SPOT template deletes its VMs when they are preempted. No
-VM restarts by itself after a host error, whatever its model: its job has gone back to the queue,
-and its node gets a new VM. `machineType` and `diskType` are bare names: a link gives an internal
-error of the service.
+and is neither migrated nor restarted. A SPOT template deletes its VMs when they are preempted. VMs
+of a RESERVATION template come out of its reservations: STANDARD ones, or RESERVATION_BOUND ones,
+which are deleted at the end of theirs. A confidential VM is never migrated, since not every kind of
+encryption can be. No VM restarts by itself after a host error, whatever its model: its job has gone
+back to the queue, and its node gets a new VM. `machineType` and `diskType` are bare names: a link
+gives an internal error of the service.
 """
 
 from __future__ import annotations
@@ -26,10 +28,9 @@ ACCESS_SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 _SERVICE_MODELS = {
     "FLEX_START": "FLEX_START",
     "ON_DEMAND": "STANDARD",
-    "RESERVATION": "STANDARD",
+    "RESERVATION": "STANDARD",  # RESERVATION_BOUND where the VMs are bound to it
     "SPOT": "SPOT",
 }
-_RESERVATIONS = {"RESERVATION": "ANY_RESERVATION"}
 
 
 def template_body(specification: TemplateSpecification) -> dict[str, Any]:
@@ -45,6 +46,7 @@ def template_body(specification: TemplateSpecification) -> dict[str, Any]:
         "tags": _items(list(specification.tags)),
         "service_accounts": _service_accounts(specification),
         "guest_accelerators": _guest_accelerators(specification),
+        "confidential_instance_config": _confidential(specification),
     }
     given = {key: value for key, value in properties.items() if value not in ({}, [])}
     return {"name": require_name(specification.name), "properties": given}
@@ -69,10 +71,15 @@ def _scheduling(specification: TemplateSpecification) -> dict[str, Any]:
         raise refuse(f"{model!r} is no provisioning model: {', '.join(_SERVICE_MODELS)}")
     if model == "FLEX_START" and specification.run_duration_seconds is None:
         raise refuse("a FLEX_START template needs a run duration")
-    stays_put = model in ("ON_DEMAND", "RESERVATION")
-    migrates = stays_put and not specification.accelerator_count
+    is_bound = _is_bound(specification)
+    stays_put = model in ("ON_DEMAND", "RESERVATION") and not is_bound
+    migrates = (
+        stays_put
+        and not specification.accelerator_count
+        and not specification.confidential_instance_type
+    )
     scheduling: dict[str, Any] = {
-        "provisioning_model": _SERVICE_MODELS[model],
+        "provisioning_model": "RESERVATION_BOUND" if is_bound else _SERVICE_MODELS[model],
         "automatic_restart": False,
         "on_host_maintenance": "MIGRATE" if migrates else "TERMINATE",
     }
@@ -83,7 +90,8 @@ def _end_of_life(specification: TemplateSpecification) -> dict[str, Any]:
     seconds = specification.run_duration_seconds
     ends = {"instance_termination_action": "DELETE"}
     if seconds is None:
-        return ends if specification.provisioning_model == "SPOT" else {}
+        is_ended = specification.provisioning_model == "SPOT" or _is_bound(specification)
+        return ends if is_ended else {}
     if not SHORTEST_LIFE_SECONDS <= seconds <= LONGEST_LIFE_SECONDS:
         raise refuse(
             f"a run duration of {seconds} s is not between {SHORTEST_LIFE_SECONDS} s"
@@ -93,8 +101,30 @@ def _end_of_life(specification: TemplateSpecification) -> dict[str, Any]:
 
 
 def _reservation(specification: TemplateSpecification) -> dict[str, Any]:
-    consumed = _RESERVATIONS.get(specification.provisioning_model, "NO_RESERVATION")
-    return {"consume_reservation_type": consumed}
+    """Those of a pool that names none are left to others, since the service would use any."""
+    reservation, is_reserved = specification.reservation, _is_reserved(specification)
+    if is_reserved != (reservation is not None):
+        raise refuse("a reservation belongs to the model RESERVATION, and to no other")
+    if reservation is None:
+        return {"consume_reservation_type": "NO_RESERVATION"}
+    affinity: dict[str, Any] = {"consume_reservation_type": reservation.consumed}
+    if reservation.consumed == "SPECIFIC_RESERVATION":
+        affinity |= {"key": reservation.key, "values": list(reservation.values)}
+    return affinity
+
+
+def _is_reserved(specification: TemplateSpecification) -> bool:
+    return specification.provisioning_model == "RESERVATION"
+
+
+def _is_bound(specification: TemplateSpecification) -> bool:
+    reservation = specification.reservation
+    return _is_reserved(specification) and reservation is not None and reservation.bound
+
+
+def _confidential(specification: TemplateSpecification) -> dict[str, Any]:
+    kind = specification.confidential_instance_type
+    return {"confidential_instance_type": kind} if kind else {}
 
 
 def _boot_disk(specification: TemplateSpecification) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from slurm_hooks.compute.model import (
     GroupSpecification,
     RequestReference,
     RequestSpecification,
+    ReservationSpecification,
     Scope,
     ScopeKind,
     TemplateSpecification,
@@ -25,6 +26,9 @@ from slurm_hooks.compute.model import (
 )
 from slurm_hooks.compute.ownership import Mark, encode, hash_of_nodes, labels_of
 from slurm_hooks.slurm.model import Job
+
+FILESTORES_KEY, LUSTRES_KEY = "slurm-hooks-filestores", "slurm-hooks-lustres"
+"""Instance metadata that names what a node mounts."""
 
 GENERATION_LENGTH = 8
 NODES_HASH_LENGTH = 6
@@ -45,7 +49,6 @@ def pool_scope(pool: NodePool) -> Scope:
 
 def template_of(cluster: Cluster, pool: NodePool) -> TemplateSpecification:
     """The instance template of a pool; its name ends with the generation."""
-    metadata = (("startup-script", pool.startup_script),) if pool.startup_script else ()
     ours = labels_of(Mark(cluster.cluster_id, pool.pool_id))
     unnamed = TemplateSpecification(
         name="",
@@ -61,11 +64,32 @@ def template_of(cluster: Cluster, pool: NodePool) -> TemplateSpecification:
         service_account=cluster.service_account,
         accelerator_count=pool.accelerator_count,
         labels=tuple(sorted({**dict(pool.labels), **ours}.items())),
-        metadata=metadata,
+        metadata=_metadata(pool),
+        reservation=_reservation(pool),
+        confidential_instance_type=pool.confidential_instance_type or "",
     )
     generation = _digest(repr(dataclasses.astuple(unnamed)), GENERATION_LENGTH)
     stem = _pool_part(cluster, pool, LONGEST_POOL_PART)
     return dataclasses.replace(unnamed, name=f"{stem}-{generation}")
+
+
+def _metadata(pool: NodePool) -> tuple[tuple[str, str], ...]:
+    """What a node of the pool must know to boot; storage as names with commas between them."""
+    items = (
+        ("startup-script", pool.startup_script),
+        (FILESTORES_KEY, ",".join(pool.filestores)),
+        (LUSTRES_KEY, ",".join(pool.lustres)),
+    )
+    return tuple((key, value) for key, value in items if value)
+
+
+def _reservation(pool: NodePool) -> ReservationSpecification | None:
+    reservations = pool.reservations
+    if reservations is None:
+        return None
+    return ReservationSpecification(
+        reservations.affinity.value, reservations.key, reservations.values, reservations.bound
+    )
 
 
 def generation_of(template: TemplateSpecification) -> str:

@@ -18,6 +18,7 @@ from slurm_hooks.compute.model import (
     GroupSpecification,
     RequestReference,
     RequestSpecification,
+    ReservationSpecification,
     Scope,
     ScopeKind,
     TemplateSpecification,
@@ -80,7 +81,6 @@ def test_a_flex_start_template_says_all_that_the_service_demands() -> None:
     [
         ("ON_DEMAND", 0, "STANDARD", "MIGRATE", ""),
         ("ON_DEMAND", 8, "STANDARD", "TERMINATE", ""),
-        ("RESERVATION", 8, "STANDARD", "TERMINATE", ""),
         ("SPOT", 0, "SPOT", "TERMINATE", "DELETE"),
     ],
 )
@@ -95,11 +95,63 @@ def test_other_models_say_what_suits_them(
     assert "max_run_duration" not in found
 
 
-def test_only_reservation_pools_use_reservations() -> None:
-    for model, expected in (("RESERVATION", "ANY_RESERVATION"), ("SPOT", "NO_RESERVATION")):
-        body = template_body(replace(TEMPLATE, provisioning_model=model))
-        properties = as_message("InstanceTemplate", body).properties
-        assert properties.reservation_affinity.consume_reservation_type == expected
+RESERVED = "projects/p/zones/z/reservations/r"
+KEY = "compute.googleapis.com/reservation-name"
+
+
+def reserved(reservation: ReservationSpecification | None) -> Any:
+    specification = replace(
+        TEMPLATE,
+        provisioning_model="RESERVATION",
+        run_duration_seconds=None,
+        reservation=reservation,
+    )
+    return as_message("InstanceTemplate", template_body(specification)).properties
+
+
+def test_vms_of_a_named_reservation_name_it() -> None:
+    properties = reserved(ReservationSpecification("SPECIFIC_RESERVATION", KEY, (RESERVED,)))
+    affinity = properties.reservation_affinity
+    assert affinity.consume_reservation_type == "SPECIFIC_RESERVATION"
+    assert (affinity.key, list(affinity.values)) == (KEY, [RESERVED])
+    assert properties.scheduling.provisioning_model == "STANDARD"
+    assert properties.scheduling.on_host_maintenance == "TERMINATE"
+    assert properties.scheduling.instance_termination_action == ""
+
+
+def test_vms_bound_to_their_reservation_are_deleted_at_its_end() -> None:
+    bound = ReservationSpecification("SPECIFIC_RESERVATION", KEY, (RESERVED,), bound=True)
+    scheduled = reserved(bound).scheduling
+    assert scheduled.provisioning_model == "RESERVATION_BOUND"
+    assert scheduled.instance_termination_action == "DELETE"
+    assert scheduled.on_host_maintenance == "TERMINATE"
+
+
+def test_vms_of_any_reservation_name_none() -> None:
+    affinity = reserved(ReservationSpecification("ANY_RESERVATION")).reservation_affinity
+    assert affinity.consume_reservation_type == "ANY_RESERVATION"
+    assert not affinity.key
+
+
+def test_reservation_and_model_belong_together() -> None:
+    any_one = ReservationSpecification("ANY_RESERVATION")
+    assert "RESERVATION" in refusal(lambda: reserved(None))
+    for model in ("SPOT", "ON_DEMAND", "FLEX_START"):
+        wrong = replace(TEMPLATE, provisioning_model=model, reservation=any_one)
+        assert "RESERVATION" in refusal(lambda wrong=wrong: template_body(wrong))
+
+
+def test_confidential_vm_is_encrypted_and_not_migrated() -> None:
+    specification = replace(
+        TEMPLATE,
+        provisioning_model="ON_DEMAND",
+        run_duration_seconds=None,
+        accelerator_count=0,
+        confidential_instance_type="SEV_SNP",
+    )
+    properties = as_message("InstanceTemplate", template_body(specification)).properties
+    assert properties.confidential_instance_config.confidential_instance_type == "SEV_SNP"
+    assert properties.scheduling.on_host_maintenance == "TERMINATE"
 
 
 @pytest.mark.parametrize("seconds", [None, 29, 604_801])

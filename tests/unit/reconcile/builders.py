@@ -6,7 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from slurm_hooks.cluster.topology import Cluster, NodePool, ProvisioningModel
+from slurm_hooks.cluster.topology import (
+    Cluster,
+    NodePool,
+    ProvisioningModel,
+    ReservationAffinityType,
+    Reservations,
+)
 from slurm_hooks.compute.model import (
     ComputeSnapshot,
     ErrorDetail,
@@ -37,6 +43,7 @@ from slurm_hooks.slurm.model import (
 )
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+ANY_RESERVATION = Reservations(ReservationAffinityType.ANY_RESERVATION)
 N0, N1 = "flexvm-a3u-0", "flexvm-a3u-1"
 
 
@@ -60,6 +67,7 @@ def example_cluster(
         accelerator_count=8,
         run_duration_seconds=604800 if is_flex_start else None,
         source_image="projects/p/global/images/family/f",
+        reservations=ANY_RESERVATION if model is ProvisioningModel.RESERVATION else None,
     )
     login = NodePool(
         "login",

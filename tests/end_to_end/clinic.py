@@ -69,6 +69,10 @@ class Clinic(Fleet):
         """Change what the driver says of the node's first GPU: sandbox/gpu/state_file.h."""
         self.box.control.set_gpu_state(node, {f"gpu.0.{key}": value})
 
+    def cure(self, node: str) -> None:
+        """Let the driver ask for no recovery of the node's first GPU any more."""
+        self.set_driver(node, "field.230", "uint:0")
+
     def set_health_policy(self, node: str, text: str) -> None:
         """Write the policy of the node's VM; its disks are this machine's, and not looked at."""
         path = self.box.layout.node(node) / "etc/slurm-hooks/health.yaml"
@@ -121,16 +125,6 @@ class Clinic(Fleet):
         self.box.wait_until(
             f"{text!r} in the health log of {node}",
             lambda: text in self.health_log(node),
-            TOLD_SECONDS,
-        )
-
-    def wait_until_condemned(self, *nodes: str) -> None:
-        """Wait until health runs have drained the nodes, and nothing cured them meanwhile."""
-        self.box.wait_until(
-            f"{', '.join(nodes)} to be drained by a health run",
-            lambda: all(
-                "DRAIN" in self.node_flags(node) and self.health_reason(node) for node in nodes
-            ),
             TOLD_SECONDS,
         )
 

@@ -67,16 +67,16 @@ def test_static_node_without_a_job_is_replaced_and_comes_back(clinic: Clinic) ->
 def test_under_observation_faults_are_told_and_nothing_is_done(clinic: Clinic) -> None:
     vm = clinic.vm_id(N0)
     clinic.set_health_policy(N0, "observe: true")
-    clinic.break_gpu(N0, "row-remap-failure", gpu=7)
-    clinic.wait_for_health_log(N0, "check=row_remap verdict=REPLACE gpu=7")
+    clinic.break_gpu(N0, "recovery-action", number=NODE_REBOOT)
+    clinic.wait_for_health_log(N0, "check=recovery_action verdict=REBOOT gpu=0")
     job = clinic.submit_open_ended("-w", N0)
     clinic.end_start(job, 0)
     clinic.wait_for_job(job, "COMPLETED")
     clinic.wait_for_passes()
     assert clinic.is_up(N0)
     assert (clinic.vm_id(N0), clinic.reason(N0), clinic.events(N0)) == (vm, "", [])
+    clinic.cure(N0)
     clinic.set_health_policy(N0, "observe: false")
-    clinic.wait_until_up(N0, another_than=vm)
 
 
 def test_person_who_reboots_a_condemned_node_gets_it_back_after_a_run_that_passed(
@@ -117,11 +117,12 @@ def test_person_who_takes_over_a_condemned_node_keeps_it(clinic: Clinic) -> None
 def test_fault_on_a_node_that_a_person_drained_changes_nothing(clinic: Clinic) -> None:
     vm = clinic.vm_id(N1)
     clinic.update(N1, "drain", MINE)
-    clinic.break_gpu(N1, "row-remap-failure")
+    clinic.break_gpu(N1, "recovery-action", number=NODE_REBOOT)
     clinic.wait_for_health_log(N1, f"reason of somebody else's: {MINE}")
     clinic.wait_for_passes()
     assert clinic.reason(N1) == MINE
     assert clinic.vm_id(N1) == vm
     assert clinic.events(N1) == []
+    clinic.cure(N1)
     clinic.update(N1, "resume")
-    clinic.wait_until_up(N1, another_than=vm)
+    clinic.wait_until_up(N1)

@@ -6,10 +6,16 @@ slurm.conf stays the site's and only includes what is rendered here.
 
 from __future__ import annotations
 
+from slurm_hooks.cluster.slurm_parameters import Place
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.slurm.render.health import health_lines
 from slurm_hooks.slurm.render.lines import Line, file_text, setting
 from slurm_hooks.slurm.render.nodes import gres_lines, node_lines
+from slurm_hooks.slurm.render.operator_words import (
+    check_versions,
+    remaining_lines,
+    with_settings,
+)
 from slurm_hooks.slurm.render.options import RenderError, RenderOptions, parse_slurm_version
 from slurm_hooks.slurm.render.partitions import partition_lines
 from slurm_hooks.slurm.render.power_save import power_save_lines
@@ -56,9 +62,7 @@ def render(cluster: Cluster, options: RenderOptions) -> dict[str, str]:
     lines = {
         "nodes": node_lines(cluster, options),
         "partitions": partition_lines(cluster, options),
-        "power_save": power_save_lines(cluster, options),
-        "scheduler": scheduler_lines(cluster, options),
-        "health": health_lines(options),
+        **_global_lines(cluster, options),
     }
     texts = {
         _file_name(name, options.configless): file_text(
@@ -74,6 +78,21 @@ def render(cluster: Cluster, options: RenderOptions) -> dict[str, str]:
         _settings(cluster, options),
     )
     return texts | _site_scripts(cluster)
+
+
+def _global_lines(cluster: Cluster, options: RenderOptions) -> dict[str, tuple[Line, ...]]:
+    """The files of global settings, in which the operator's stand where ours would."""
+    theirs = cluster.slurm_config
+    check_versions(Place.GLOBAL, theirs, options.slurm_version)
+    ours = {
+        "power_save": power_save_lines(cluster, options),
+        "scheduler": scheduler_lines(cluster, options),
+        "health": health_lines(options),
+    }
+    everything = [line for lines in ours.values() for line in lines]
+    files = {name: with_settings(lines, theirs) for name, lines in ours.items()}
+    files["scheduler"] += tuple(remaining_lines(theirs, everything))
+    return files
 
 
 def _site_scripts(cluster: Cluster) -> dict[str, str]:

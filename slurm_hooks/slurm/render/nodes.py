@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from slurm_hooks.cluster.machine_types import MachineType
+from slurm_hooks.cluster.slurm_parameters import Place
 from slurm_hooks.cluster.topology import Cluster, NodePool
 from slurm_hooks.slurm.render.lines import Line
+from slurm_hooks.slurm.render.operator_words import THEIRS, check_versions, with_words
 from slurm_hooks.slurm.render.options import RenderError, RenderOptions
 
 MEMORY_SHARE = 0.97
@@ -92,12 +94,15 @@ def gres_type(pool: NodePool) -> str:
 def node_lines(cluster: Cluster, options: RenderOptions) -> tuple[Line, ...]:
     """One NodeName line per range of nodes."""
     port, lines = options.one_machine_first_port, []
+    for pool in compute_pools(cluster):
+        check_versions(Place.NODE, pool.slurm_config, options.slurm_version)
     for nodes in node_ranges(cluster):
         words = [f"NodeName={nodes.hostlist}", *_hardware(nodes.pool, options)]
         words += [
             f"Features={','.join(_features(nodes))}",
             f"Weight={1 if nodes.is_static else 10}",
         ]
+        words = with_words(words, nodes.pool.slurm_config)
         if port is not None:
             words += ["NodeHostName=localhost", "NodeAddr=127.0.0.1", _ports(port, nodes.count)]
             port += nodes.count
@@ -147,7 +152,8 @@ def _node_reasons(nodes: NodeRange) -> tuple[str, ...]:
         life = "always there (below min_node_count), and filled first: lowest weight"
     else:
         life = "created when a job needs them"
-    return (f"Pool {pool.pool_id}: {pool.machine_type}, {pool.provisioning_model}, {life}.",)
+    about = f"Pool {pool.pool_id}: {pool.machine_type}, {pool.provisioning_model}, {life}."
+    return (about, THEIRS) if pool.slurm_config else (about,)
 
 
 def _ports(first: int, count: int) -> str:

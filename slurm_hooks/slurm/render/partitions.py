@@ -6,9 +6,11 @@ the limit of its jobs.
 
 from __future__ import annotations
 
+from slurm_hooks.cluster.slurm_parameters import Place
 from slurm_hooks.cluster.topology import Cluster, NodePool, ProvisioningModel
 from slurm_hooks.slurm.render.lines import Line
 from slurm_hooks.slurm.render.nodes import machine_of, pool_hostlist, real_memory_mib
+from slurm_hooks.slurm.render.operator_words import THEIRS, check_versions, with_words
 from slurm_hooks.slurm.render.options import RenderOptions
 
 
@@ -24,23 +26,46 @@ def slurm_time(seconds: int) -> str:
     return f"{days}-{rest // 60:02}:{rest % 60:02}:00"
 
 
+def limit_seconds(text: str) -> int | None:
+    """A limit in one of Slurm's forms, checked before; None for one without end."""
+    days, dash, clock = text.rpartition("-")
+    if not clock.replace(":", "").isdigit():
+        return None
+    numbers = [int(number) for number in clock.split(":")]
+    if dash:
+        hours, minutes, seconds = [*numbers, 0, 0][:3]
+    elif len(numbers) == 3:
+        hours, minutes, seconds = numbers
+    else:
+        hours, (minutes, seconds) = 0, [*numbers, 0][:2]
+    return int(days or 0) * 86_400 + hours * 3600 + minutes * 60 + seconds
+
+
 def _partition(name: str, cluster: Cluster, options: RenderOptions) -> Line:
     pools = [cluster.pools[pool_id] for pool_id in cluster.partitions[name]]
     pools = [pool for pool in pools if pool.max_node_count and not pool.is_login]
+    settings = cluster.partition_config.get(name, ())
+    check_versions(Place.PARTITION, settings, options.slurm_version)
+    theirs = dict(settings)
     words = [f"PartitionName={name}"]
     if pools:
         words.append(f"Nodes={','.join(pool_hostlist(cluster, pool) for pool in pools)}")
     words.append(f"Default={'YES' if name == cluster.default_partition else 'NO'}")
     life_seconds = _shortest_life_seconds(pools)
     if life_seconds is not None:
-        default_seconds = min(life_seconds // 2, options.default_job_time_seconds)
+        default_seconds = min(
+            life_seconds // 2,
+            options.default_job_time_seconds,
+            limit_seconds(theirs.get("MaxTime", "UNLIMITED")) or life_seconds,
+        )
         words += [
             f"DefaultTime={slurm_time(default_seconds)}",
             f"MaxTime={slurm_time(life_seconds)}",
         ]
     if pools:
         words.append(f"DefMemPerCPU={_memory_share_mib(pools, options)}")
-    return Line(" ".join([*words, "State=UP"]), _reasons(name, life_seconds))
+    reasons = (*_reasons(name, life_seconds), THEIRS) if settings else _reasons(name, life_seconds)
+    return Line(" ".join(with_words([*words, "State=UP"], settings)), reasons)
 
 
 def _shortest_life_seconds(pools: list[NodePool]) -> int | None:

@@ -228,9 +228,7 @@ def test_older_fields_mean_the_parameters_of_their_names() -> None:
     ],
 )
 def test_older_fields_may_not_stand_beside_the_map(field: str, section: dict[str, str]) -> None:
-    document = with_config({"KillWait": "60"})
-    document = {**document}
-    document["orchestrator_spec"]["slurm_spec"][field] = section
+    document = changed(**{CONFIG: {"KillWait": "60"}, f"{SLURM}.{field}": section})
     found = mistakes(document)
     assert list(found) == [f"{SLURM}.{field}"]
     assert found[f"{SLURM}.{field}"].remedy == "move its settings into config"

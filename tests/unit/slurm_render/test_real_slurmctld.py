@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from slurm_hooks.cluster.load import load_cluster
+from slurm_hooks.cluster.slurm_parameters import Place, all_parameters
 from slurm_hooks.slurm.render import RenderOptions, parse_slurm_version, render
+from tests.unit.cluster.files import SLURM, build, changed, mistakes
 from tests.unit.slurm_render.clusters import EXAMPLE, cluster_of, pool
 from tests.unit.slurm_render.scratch_slurmctld import (
     DEADLINE_SECONDS,
@@ -148,3 +152,107 @@ def test_static_and_single_nodes_are_understood_too(tmp_path: Path) -> None:
         config = controller.scontrol("show", "config")
         assert re.search(r"SuspendExcNodes\s+= c-cpu-a-\[0-1\],c-gpu-0\n", config)
         assert "MaxTime=01:00:00" in controller.scontrol("-o", "show", "partition", "all")
+
+
+def test_settings_of_the_cluster_file_are_taken(tmp_path: Path) -> None:
+    document = changed(
+        **{
+            f"{SLURM}.config": {
+                "preempt_type": "preempt/partition_prio",
+                "PreemptMode": "SUSPEND,GANG",
+                "SchedulerParameters": "bf_window=1440,bf_resolution=600",
+                "SlurmctldParameters": "preempt_send_user_signal",
+                "PriorityType": "priority/multifactor",
+                "priority_weight_tres": "cpu=100,mem=150",
+                "AccountingStorageEnforce": "associations",
+                "kill_wait": "45",
+            },
+            f"{SLURM}.partitions.0.config": {
+                "over_subscribe": "FORCE:2",
+                "MaxTime": "12:00:00",
+                "PriorityTier": "7",
+                "DefMemPerNode": "4000",
+            },
+            f"{SLURM}.node_sets": [
+                {"node_pool_id": "a3u", "config": {"Weight": "3", "Features": "fast"}}
+            ],
+        }
+    )
+    options = RenderOptions(
+        slurm_version=installed_version(), programs_directory=programs_in(tmp_path / "programs")
+    )
+    with scratch_slurmctld(tmp_path, render(build(document), options)) as controller:
+        config = controller.scontrol("show", "config")
+        assert re.search(r"PreemptMode\s+= GANG,SUSPEND\n", config)
+        assert re.search(r"KillWait\s+= 45 sec", config)
+        assert re.search(r"SlurmctldParameters\s+= .*idle_on_node_suspend.*preempt_send", config)
+        assert re.search(r"SchedulerParameters\s+= .*sched_interval=10.*bf_window=1440", config)
+        partition = controller.scontrol("-o", "show", "partition", "a3u")
+        for word in ("MaxTime=12:00:00", "DefaultTime=12:00:00", "OverSubscribe=FORCE:2"):
+            assert word in partition
+        assert "DefMemPerNode=4000" in partition
+        node = controller.scontrol("-o", "show", "node", "flexvm-a3u-0")
+        assert " Weight=3 " in node
+        assert ",dynamic,fast " in node
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"PreemptType": "preempt/none", "PreemptMode": "SUSPEND,GANG"},
+        {"PreemptType": "preempt/qos"},
+        {"PreemptType": "preempt/partition_prio", "PreemptMode": "SUSPEND"},
+        {"PreemptType": "preempt/partition_prio", "PreemptMode": "CANCEL,REQUEUE"},
+        {"PriorityType": "priority/multifactor", "PriorityWeightTRES": "gres/gpu=5"},
+        {"MCSParameters": "ondemand"},
+    ],
+)
+def test_what_the_cluster_file_may_not_say_does_keep_slurmctld_from_starting(
+    tmp_path: Path, config: dict[str, str]
+) -> None:
+    assert mistakes(changed(**{f"{SLURM}.config": config}))
+    cluster = replace(load_cluster(EXAMPLE), slurm_config=tuple(config.items()))
+    texts = render(cluster, RenderOptions(slurm_version=installed_version()))
+    with (
+        pytest.raises((AssertionError, FileNotFoundError)),
+        scratch_slurmctld(tmp_path, texts),
+    ):
+        pass
+
+
+def test_installed_slurm_knows_every_parameter_of_the_table(tmp_path: Path) -> None:
+    version = installed_version()
+    lines = [
+        f"{_LINE_STARTS.get(found.place, '').format(number)}{found.name}=1"
+        for number, found in enumerate(all_parameters())
+        if found.place is not Place.SLURMDBD and found.since <= version
+    ]
+    unknown = unrecognized_keys(tmp_path, lines)
+    assert unknown == []
+
+
+def test_installed_slurm_knows_no_parameter_that_is_newer(tmp_path: Path) -> None:
+    version = installed_version()
+    newer = [found for found in all_parameters() if found.since > version]
+    lines = [
+        f"{_LINE_STARTS.get(found.place, '').format(number)}{found.name}=1"
+        for number, found in enumerate(newer)
+    ]
+    assert sorted(unrecognized_keys(tmp_path, lines)) == sorted(found.name for found in newer)
+
+
+_LINE_STARTS = {Place.NODE: "NodeName=n{} ", Place.PARTITION: "PartitionName=p{} "}
+
+
+def unrecognized_keys(directory: Path, lines: list[str]) -> list[str]:
+    """The keys that Slurm's own parser does not know, whatever else it says of the lines."""
+    slurm_conf = directory / "slurm.conf"
+    slurm_conf.write_text("\n".join([*lines, ""]))
+    answer = subprocess.run(
+        ["scontrol", "show", "config"],
+        env={"SLURM_CONF": str(slurm_conf), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+    )
+    return re.findall(r"unrecognized key: (\w+)", answer.stderr)

@@ -7,6 +7,7 @@ hardware that need not be there, and without cgroups.
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import secrets
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import slurm_hooks
+from slurm_hooks.cluster.document import read_document
 from slurm_hooks.cluster.errors import ClusterFileError
 from slurm_hooks.cluster.load import load_cluster
 from slurm_hooks.cluster.topology import Cluster, NodePool
@@ -43,7 +45,8 @@ _VERSION_SECONDS = 10.0
 @dataclass(frozen=True, slots=True)
 class BoxOptions:
     """What may differ from box to box. `capacity` is the VMs that the zone of each pool can
-    hold, None without limit; `latency` are the emulator's by their JSON names."""
+    hold, None without limit; `latency` are the emulator's by their JSON names. The grace is the
+    controller's where the cluster file sets none: its own minutes are too long to watch."""
 
     with_daemon: bool = True
     suspend_time_seconds: int = 15
@@ -53,6 +56,7 @@ class BoxOptions:
     scheduler_interval_seconds: int = 5
     pass_interval_seconds: int = 2
     health_check_interval_seconds: int = 5
+    reap_grace_seconds: int = 10
     capacity: int | None = None
     latency: Mapping[str, float] = field(default_factory=dict)
 
@@ -79,7 +83,7 @@ def write_configuration(
     """Write every configuration file of the box. Raises BoxError when it cannot be rendered."""
     layout = Layout(state.directory)
     write_private(layout.munge_key, secrets.token_bytes(_MUNGE_KEY_BYTES))
-    layout.cluster_file.write_bytes(cluster_file.read_bytes())
+    layout.cluster_file.write_text(_with_grace(cluster_file, options), encoding="utf-8")
     for name, text in _rendered(state, cluster, options).items():
         path = layout.directory / name
         path.parent.mkdir(exist_ok=True)
@@ -92,6 +96,16 @@ def write_configuration(
     _write_programs(layout, state.python)
     _make_devices(layout)
     _provide_hardware(layout, cluster)
+
+
+def _with_grace(cluster_file: Path, options: BoxOptions) -> str:
+    """The cluster file, which has been read without a mistake, with the box's own grace."""
+    document = read_document(cluster_file)
+    own = document.get("slurm_hooks")
+    policy = {"reap_grace_seconds": options.reap_grace_seconds}
+    if isinstance(own, dict):
+        policy.update(own)
+    return json.dumps({**document, "slurm_hooks": policy}, indent=2) + "\n"
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from slurm_hooks.compute.model import InstanceStatus
 from slurm_hooks.reconcile.pool_record import hold_end, read_record
+from slurm_hooks.reconcile.reasons import reason_before
 from slurm_hooks.slurm.client import NodeUpdate, SlurmRefused
 from slurm_hooks.slurm.model import BaseState, JobState, Node, NodeFlag
 from tests.property.life_world import (
@@ -101,8 +102,7 @@ class CheckedLives(RuleBasedStateMachine):
                 self.life.compute.state.set_status(name, InstanceStatus.TERMINATED)
         for name in NAMES:
             self._drop_side_flags(name)
-            state = self.life.slurm.nodes[name].state
-            if state.has(NodeFlag.DRAIN) or state.base is BaseState.DOWN:
+            if _is_out_of_service(self.life.slurm.nodes[name]):
                 self._person_updates(name, NodeUpdate.DOWN)
                 self._person_updates(name, NodeUpdate.IDLE)
 
@@ -248,3 +248,10 @@ class CheckedLives(RuleBasedStateMachine):
     def _drop_side_flags(self, name: str) -> None:
         flags = self.life.slurm.nodes[name].state.flags
         self._set_words(name, flags - ALL_SIDE_FLAGS, frozenset())
+
+
+def _is_out_of_service(node: Node) -> bool:
+    """Whether a person must give it back. While a node is set aside its reason alone says so: it
+    is drained again at the next pass."""
+    is_set_aside = reason_before(node.reason) != ""
+    return node.state.has(NodeFlag.DRAIN) or node.state.base is BaseState.DOWN or is_set_aside

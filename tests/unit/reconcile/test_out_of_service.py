@@ -14,7 +14,8 @@ from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.reasons import set_aside_reason
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import BaseState, Node, NodeFlag
-from tests.fakes.slurm import FakeSlurm
+from slurm_hooks.slurm.versions import SlurmVersion
+from tests.fakes.slurm import SLURM_22_05, SLURM_24_11, SLURM_26_05, FakeSlurm
 from tests.unit.reconcile.builders import (
     N0,
     World,
@@ -27,7 +28,7 @@ from tests.unit.reconcile.builders import (
     stopping,
     vm,
 )
-from tests.unit.reconcile.life import Life
+from tests.unit.reconcile.life import MOST_TICKS, Life
 
 REASON = "fan is loud"
 MISSING_BEFORE = long_seen(missing=[N0])
@@ -127,6 +128,33 @@ def test_a_static_or_dynamic_node_taken_out_while_it_wakes_ends_off_and_drained(
     assert life.slurm.nodes[N0].reason == REASON
     assert life.slurm.nodes[N0].state.base is BaseState.IDLE
     assert not state.has(NodeFlag.POWERING_UP, NodeFlag.POWER_DOWN)
+
+
+@pytest.mark.parametrize("version", [SLURM_22_05, SLURM_24_11, SLURM_26_05])
+@pytest.mark.parametrize("is_drained_again", [False, True])
+def test_a_static_node_taken_out_while_it_wakes_comes_back_when_a_person_gives_it_back(
+    tmp_path: Path, version: SlurmVersion, is_drained_again: bool
+) -> None:
+    life = Life(tmp_path, example_cluster(min_node_count=1), FakeSlurm(version=version))
+    life.tick()
+    life.tick()
+    life.person_updates(N0, NodeUpdate.DOWN, REASON)
+    for _ in range(MOST_TICKS):
+        if life.slurm.nodes[N0].reason == set_aside_reason(REASON):
+            break
+        life.tick()
+    assert life.slurm.nodes[N0].reason == set_aside_reason(REASON)
+    if is_drained_again:
+        life.rest()
+        assert life.slurm.nodes[N0].state.has(NodeFlag.DRAIN)
+    life.person_updates(N0, NodeUpdate.DOWN, REASON)
+    life.person_updates(N0, NodeUpdate.IDLE, REASON)
+    life.rest()
+    life.grant_all()
+    life.rest()
+    state = life.slurm.nodes[N0].state
+    assert not state.has(NodeFlag.DRAIN, NodeFlag.POWERED_DOWN, NodeFlag.POWERING_UP)
+    assert life.vm_names() == [N0]
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ def check_cluster(
     yield from repeated("node_pools[{}].id", parts.pool_ids)
     yield from check_labels("labels", parts.labels)
     yield from check_slurm(parts)
+    yield from _check_holds(parts)
 
 
 def _check_identity(parts: Parts, wanted_id: str) -> Iterator[FieldError]:
@@ -69,6 +70,14 @@ def _check_service_account(parts: Parts) -> Iterator[FieldError]:
         problem = f"{shown(account)} is no service account"
         remedy = "write its address, NAME@PROJECT.iam.gserviceaccount.com"
         yield FieldError("runtime_spec.service_account", problem, remedy)
+
+
+def _check_holds(parts: Parts) -> Iterator[FieldError]:
+    first, longest = parts.extension.hold_seconds, parts.extension.longest_hold_seconds
+    if longest < first:
+        problem = f"{longest} is below hold_seconds {first}"
+        remedy = "raise it, or lower hold_seconds"
+        yield FieldError("slurm_hooks.longest_hold_seconds", problem, remedy)
 
 
 def _check_network(parts: Parts) -> Iterator[FieldError]:

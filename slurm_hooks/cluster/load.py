@@ -140,7 +140,7 @@ def _pool(pool: NodePoolSpec, spec: ClusterSpec, catalogue: MachineCatalogue) ->
         boot_disk_size_gb=pool.boot_disk.boot_disk_size_gb,
         public_ip=pool.enable_public_ips,
         source_image=pool.node_image or DEFAULT_IMAGES[machine.architecture],
-        labels=tuple(sorted({**spec.labels, **pool.labels}.items())),
+        labels=tuple(sorted((k, str(v)) for k, v in {**spec.labels, **pool.labels}.items())),
         startup_script=pool.startup_script,
         reservations=reservations_of(pool, machine),
         filestores=tuple(pool.filestores),

@@ -18,6 +18,7 @@ from slurm_hooks.cluster.errors import FieldError
 from slurm_hooks.cluster.fields import shown
 from slurm_hooks.cluster.spec import (
     AccountingSpec,
+    ExtensionSpec,
     NodePoolSpec,
     NodeSetSpec,
     PartitionSpec,
@@ -49,6 +50,7 @@ class Parts:
     subnetwork: str
     service_account: str
     labels: dict[str, object]
+    extension: ExtensionSpec
 
     @property
     def pool_ids(self) -> tuple[str, ...]:
@@ -86,6 +88,7 @@ def read_parts(tree: dict[str, object]) -> Parts:
         network=_text(tree, "network", "network"),
         subnetwork=_text(tree, "network", "subnetwork"),
         labels=_map(tree, "labels"),
+        extension=typed(_inside(tree, "slurm_hooks"), ExtensionSpec)[0] or ExtensionSpec(),
         service_account=_text(tree, "runtime_spec", "service_account"),
     )
 

@@ -6,6 +6,7 @@ names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from slurm_hooks.cluster import resource_names as names
@@ -13,6 +14,7 @@ from slurm_hooks.cluster.errors import FieldError
 from slurm_hooks.cluster.fields import shown
 from slurm_hooks.cluster.machine_types import MachineType
 from slurm_hooks.cluster.spec import NodePoolSpec, ReservationAffinitySpec
+from slurm_hooks.cluster.spelling import join
 from slurm_hooks.cluster.topology import (
     ProvisioningModel,
     ReservationAffinityType,
@@ -22,6 +24,7 @@ from slurm_hooks.cluster.topology import (
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 """The label key that stands for a reservation's name."""
 
+_LABEL = re.compile(r"[a-z0-9_-]{0,63}")
 OUR_LABELS = "slurm-hooks-"
 MOST_LABELS = 60
 """Of the 64 that a VM may have; the rest is ours."""
@@ -85,11 +88,17 @@ def check_storage(path: str, pool: NodePoolSpec) -> Iterator[FieldError]:
 
 
 def check_labels(path: str, labels: Mapping[str, object]) -> Iterator[FieldError]:
-    """Labels that would take the place of ours, or leave them none."""
-    for key in labels:
-        if key.startswith(OUR_LABELS):
+    """Labels that Compute Engine would refuse, that would take the place of ours, or too many."""
+    remedy = "use lower-case letters, digits, _ and -, at most 63, keys from a letter"
+    for key, text in labels.items():
+        where = join(path, key)
+        if not (_LABEL.fullmatch(key) and key[:1].isalpha()):
+            yield FieldError(where, f"{shown(key)} is no label key", remedy)
+        elif key.startswith(OUR_LABELS):
             problem = "is one of the labels by which slurm-hooks knows its VMs"
-            yield FieldError(f"{path}.{key}", problem, "use another key")
+            yield FieldError(where, problem, "use another key")
+        elif not (isinstance(text, str) and _LABEL.fullmatch(text)):
+            yield FieldError(where, f"has the value {shown(text)}", remedy)
     if len(labels) > MOST_LABELS:
         yield FieldError(path, f"has {len(labels)} labels", f"write {MOST_LABELS} at most")
 

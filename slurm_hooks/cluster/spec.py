@@ -24,6 +24,8 @@ from slurm_hooks.cluster.fields import (
     Integer,
     Labels,
     Model,
+    Percent,
+    Positive,
     ReservationType,
     Signal,
     Text,
@@ -114,16 +116,16 @@ class PoolExtensionSpec(Spec):
 class ExtensionSpec(Spec):
     """Our own settings of the cluster, under the key `slurm_hooks`; see cluster/policy.py."""
 
-    boot_timeout_seconds: Integer = _DEFAULTS.boot_timeout_seconds
-    end_of_life_notice_seconds: Integer = _DEFAULTS.end_of_life_notice_seconds
+    boot_timeout_seconds: Positive = _DEFAULTS.boot_timeout_seconds
+    end_of_life_notice_seconds: Count = _DEFAULTS.end_of_life_notice_seconds
     end_of_life_signal: Signal = _DEFAULTS.end_of_life_signal
-    hold_after_failures: Integer = _DEFAULTS.hold_after_failures
-    hold_seconds: Integer = _DEFAULTS.hold_seconds
-    longest_hold_seconds: Integer = _DEFAULTS.longest_hold_seconds
-    reap_grace_seconds: Integer = _DEFAULTS.reap_grace_seconds
-    most_kills_a_pass: Integer = _DEFAULTS.most_kills_a_pass
-    most_kills_percent: Integer = _DEFAULTS.most_kills_percent
-    job_duration_margin_seconds: Integer = _DEFAULTS.job_duration_margin_seconds
+    hold_after_failures: Positive = _DEFAULTS.hold_after_failures
+    hold_seconds: Positive = _DEFAULTS.hold_seconds
+    longest_hold_seconds: Positive = _DEFAULTS.longest_hold_seconds
+    reap_grace_seconds: Count = _DEFAULTS.reap_grace_seconds
+    most_kills_a_pass: Positive = _DEFAULTS.most_kills_a_pass
+    most_kills_percent: Percent = _DEFAULTS.most_kills_percent
+    job_duration_margin_seconds: Count = _DEFAULTS.job_duration_margin_seconds
     most_job_restarts: Count = _DEFAULTS.most_job_restarts
     most_repairs_a_node: Count = _DEFAULTS.most_repairs_a_node
     repair_days: Days = _DEFAULTS.repair_days

@@ -66,7 +66,7 @@ def _mapping(
 def _value(
     value: object, annotation: object, path: str, is_literal: bool, errors: list[FieldError]
 ) -> object:
-    model = _model_of(annotation)
+    model = part_of(annotation)
     if isinstance(value, dict) and model is None:
         _report_repeated_keys(value, path, errors)
         return value
@@ -116,9 +116,9 @@ def _is_placeholder(text: str) -> bool:
     )
 
 
-def _model_of(annotation: object) -> type[Spec] | None:
+def part_of(annotation: object) -> type[Spec] | None:
     """The part of the file that an annotation such as `list[NodePoolSpec]` speaks of."""
     if isinstance(annotation, type) and issubclass(annotation, Spec):
         return annotation
-    models = (_model_of(argument) for argument in typing.get_args(annotation))
+    models = (part_of(argument) for argument in typing.get_args(annotation))
     return next((model for model in models if model is not None), None)

@@ -7,6 +7,7 @@ import pytest
 from tests.unit.cluster.files import ABSENT, SLURM, changed, mistakes
 
 POOL = "node_pools[1]"
+NAMED = "projects/example-project/locations/us-central1/modelDevelopmentClusters/named"
 
 
 @pytest.mark.parametrize(
@@ -19,8 +20,19 @@ POOL = "node_pools[1]"
         ({"node_pools__1__zone": "europe-west4-a"}, f"{POOL}.zone", "is in europe-west4"),
         ({"node_pools__1__enable_public_ips": "yes"}, f"{POOL}.enable_public_ips", "true nor"),
         ({"node_pools__1__enable_public_ips": 1}, f"{POOL}.enable_public_ips", "true nor"),
-        ({"node_pools__1__labels": {"A": "b"}}, f"{POOL}.labels", "label key"),
-        ({"node_pools__1__labels": {"a": 1}}, f"{POOL}.labels", "has the value 1"),
+        ({"node_pools__1__labels": {"A": "b"}}, f"{POOL}.labels.A", "label key"),
+        ({"node_pools__1__labels": {"a": 1}}, f"{POOL}.labels.a", "has the value 1"),
+        ({"node_pools__1__labels": {"a": "x" * 64}}, f"{POOL}.labels.a", "has the value"),
+        ({"node_pools__1__labels": ["a"]}, f"{POOL}.labels", "no map of labels"),
+        ({"display_name": "x" * 129, "name": NAMED}, "display_name", "has 129 characters"),
+        ({"slurm_hooks": {"hold_seconds": "0"}}, "slurm_hooks.hold_seconds", "out of range"),
+        ({"slurm_hooks": {"most_kills_percent": 101}}, "slurm_hooks.most_kills_percent", "range"),
+        ({"slurm_hooks": {"boot_timeout_seconds": -1}}, "slurm_hooks.boot_timeout_seconds", "ran"),
+        (
+            {"slurm_hooks": {"hold_seconds": 60, "longest_hold_seconds": 59}},
+            "slurm_hooks.longest_hold_seconds",
+            "is below hold_seconds 60",
+        ),
         ({"node_pools__1__node_image": "debian"}, f"{POOL}.node_image", "no image"),
         ({"node_pools": []}, "node_pools", "empty"),
         ({"node_pools": {}}, "node_pools", "no list"),
@@ -282,6 +294,11 @@ def test_unreplaced_placeholder_is_refused_at_its_place(path: str, value: object
     found = mistakes(changed(**{path: value}))
     assert len(found) == 1
     assert "placeholder" in next(iter(found.values())).problem
+
+
+def test_all_wrong_labels_are_named_at_once() -> None:
+    document = changed(labels={"A": "b", "c": "D", "e": 1, "fine": "x"})
+    assert set(mistakes(document)) == {"labels.A", "labels.c", "labels.e"}
 
 
 def test_all_mistakes_are_named_at_once() -> None:

@@ -28,7 +28,7 @@ def with_globals(**settings: str) -> Cluster:
     return replace(cluster_of(pool("p")), slurm_config=tuple(settings.items()))
 
 
-def partition_line(life_seconds: int | None = None, **settings: str) -> list[str]:
+def partition_line(settings: dict[str, str], life_seconds: int | None = None) -> list[str]:
     cluster = cluster_of(pool("p", life_seconds=life_seconds))
     cluster = replace(cluster, partition_config={"p": tuple(settings.items())})
     (line,) = lines_of(cluster)["PartitionName"]
@@ -68,7 +68,7 @@ def test_list_of_options_keeps_ours_that_theirs_do_not_name(
 
 
 def test_line_of_a_partition_holds_what_its_config_says() -> None:
-    words = partition_line(OverSubscribe="FORCE:4", State="DOWN", DefMemPerCPU="7")
+    words = partition_line({"OverSubscribe": "FORCE:4", "State": "DOWN", "DefMemPerCPU": "7"})
     assert {"OverSubscribe=FORCE:4", "State=DOWN", "DefMemPerCPU=7"} <= set(words)
     names = [word.partition("=")[0] for word in words]
     assert len(names) == len(set(names))
@@ -76,7 +76,7 @@ def test_line_of_a_partition_holds_what_its_config_says() -> None:
 
 @pytest.mark.parametrize("name", ["DefMemPerNode", "DefMemPerGPU"])
 def test_our_memory_per_cpu_gives_way_to_another_memory(name: str) -> None:
-    words = partition_line(**{name: "1000"})
+    words = partition_line({name: "1000"})
     assert f"{name}=1000" in words
     assert not [word for word in words if word.startswith("DefMemPerCPU")]
 
@@ -86,7 +86,7 @@ def test_our_memory_per_cpu_gives_way_to_another_memory(name: str) -> None:
     [("1:00:00", "0-01:00:00"), ("UNLIMITED", "1-00:00:00"), ("30-0", "1-00:00:00")],
 )
 def test_job_without_a_limit_fits_the_limit_of_the_operator(limit: str, default: str) -> None:
-    words = partition_line(life_seconds=604_800, MaxTime=limit)
+    words = partition_line({"MaxTime": limit}, life_seconds=604_800)
     assert f"MaxTime={limit}" in words
     assert f"DefaultTime={default}" in words
 

@@ -48,15 +48,19 @@ BUILT_IN = {
 
 
 def expected_hardware(host: Host, identity: Identity, policy: HealthPolicy) -> ExpectedHardware:
-    """What this node must have: as the policy says for its machine type, else as we know it.
+    """What this node must have: as the policy says for its machine type, the rest as we know it.
 
     A machine type that neither knows has as many GPUs as its PCI bus shows. Where nobody could
     tell the machine type, nobody can say how many GPUs there must be.
     """
-    known = policy.machine_types.get(identity.machine_type) or BUILT_IN.get(identity.machine_type)
-    if known is not None:
-        return known
-    return ExpectedHardware(gpus=len(pci_gpus(host)) if identity.machine_type else None)
+    known = BUILT_IN.get(identity.machine_type, ExpectedHardware())
+    said = policy.machine_types.get(identity.machine_type, ExpectedHardware())
+    expected = ExpectedHardware(
+        *(ours if theirs is None else theirs for theirs, ours in zip(said, known, strict=True))
+    )
+    if expected.gpus is None and identity.machine_type:
+        return expected._replace(gpus=len(pci_gpus(host)))
+    return expected
 
 
 def pci_gpus(host: Host) -> tuple[str, ...]:

@@ -53,7 +53,8 @@ class Deadlines(NamedTuple):
 
 class HealthPolicy(NamedTuple):
     """The whole policy. `xids` overrides the Xid table, `machine_types` adds to the built-in
-    expectations, `observe` reports and does not act, `observed_checks` the same for single ones."""
+    expectations (what is None there stays as it is built in), `observe` reports and does not act,
+    `observed_checks` the same for single ones."""
 
     observe: bool = False
     observed_checks: frozenset[str] = frozenset()

@@ -14,7 +14,7 @@ def format_line(program: str, level: str, message: str, **fields: object) -> str
     """A log line in the daemon's form: time in UTC, level, program, message, key=value pairs."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     pairs = "".join(f" {key}={_quoted(value)}" for key, value in fields.items())
-    return f"{stamp} {level} {program}[{os.getpid()}] {message}{pairs}\n"
+    return f"{stamp} {level} {program}[{os.getpid()}] {_plain(message)}{pairs}\n"
 
 
 def write(log_file: str, program: str, level: str, message: str, **fields: object) -> None:
@@ -48,9 +48,16 @@ def _open(log_file: str) -> int:
 def _quoted(value: object) -> str:
     text = str(value)
     if text and not any(character.isspace() or character in '"=' for character in text):
-        return text
+        return _plain(text)
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    return f'"{_plain(escaped)}"'
+
+
+def _plain(text: str) -> str:
+    """With what a terminal would obey written out: users name their programs as they like."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 def _to_syslog(text: str) -> None:

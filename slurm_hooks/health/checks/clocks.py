@@ -65,7 +65,8 @@ class PersistenceCheck:
             if evidence.driver.is_persistence_on(gpu) is False:
                 if evidence.may_act:
                     evidence.driver.set_persistence_on(gpu)
-                detail = "was off, switched on" if evidence.may_act else "is off"
+                is_on = evidence.may_act and evidence.driver.is_persistence_on(gpu)
+                detail = "was off, switched on" if is_on else "is off"
                 yield Finding(self.name, Verdict.WARN, detail, gpu=gpu.minor)
 
         yield from each_gpu(self.name, evidence, look)

@@ -21,7 +21,8 @@ class NvLinkCheck:
     explanation = (
         "Reads the state of each link. Fewer active links than the machine type has mean RESET. For"
         " a machine type that nobody described, a GPU with active and inactive links does. Machine"
-        " types without NVLink by design, and GPUs that say so, are left out."
+        " types without NVLink by design, GPUs that say so, and GPUs that are cut into instances"
+        " (MIG), which use none, are left out."
     )
 
     def run(self, evidence: Evidence) -> Iterator[Finding]:
@@ -37,7 +38,7 @@ class NvLinkCheck:
             active, count = sum(links.active), wanted
             if count is None:
                 count = len(links.active) if active else 0
-            if active < count:
+            if active < count and not evidence.driver.is_in_multi_instance_mode(gpu):
                 yield Finding(
                     self.name,
                     Verdict.RESET,

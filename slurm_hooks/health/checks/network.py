@@ -13,8 +13,9 @@ from slurm_hooks.health.evidence import Evidence
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.model import Context, Finding, Verdict
 
-_DRIVERS = frozenset({"gve", "idpf", "virtio_net"})
-"""Of the interfaces that Compute Engine gives to a VM for its own traffic."""
+_DRIVERS = frozenset({"gve", "gvnic", "idpf", "virtio_net"})
+"""Of the interfaces that Compute Engine gives to a VM for its own traffic. sysfs calls gve `gvnic`
+in kernels before 6.6."""
 
 _COMMAND_SECONDS = 1.0
 _HEALING_SECONDS = 2.0
@@ -40,7 +41,7 @@ class NetworkCheck:
         host = evidence.host
         wanted = evidence.expected.network_interfaces or 1
         interfaces = _interfaces(host)
-        if not interfaces:
+        if not interfaces and not evidence.expected.network_interfaces:
             return
         if len(interfaces) < wanted:
             detail = f"{len(interfaces)} of {wanted} network interfaces"

@@ -53,7 +53,7 @@ class GhostProcessesCheck:
             elif live:
                 detail = f"process {live[0]} on the GPU is not of the job that ended"
                 yield Finding(self.name, Verdict.WARN, detail, gpu=gpu.minor)
-            elif _holds_memory(evidence, gpu):
+            elif _is_memory_held_on(evidence, gpu):
                 detail = "memory is still held, by no process"
                 yield Finding(self.name, Verdict.RESET, detail, gpu=gpu.minor)
 
@@ -82,7 +82,7 @@ def _ghosts(evidence: Evidence, job: JobOnNode) -> set[int]:
 
 def _is_memory_held(evidence: Evidence) -> bool:
     return any(
-        not _live_processes(evidence, gpu) and _holds_memory(evidence, gpu)
+        not _live_processes(evidence, gpu) and _is_memory_held_on(evidence, gpu)
         for gpu in _gpus_that_answer(evidence)
     )
 
@@ -151,6 +151,9 @@ def _kill(host: Host, process_id: int, job: JobOnNode) -> None:
         os.close(descriptor)
 
 
-def _holds_memory(evidence: Evidence, gpu: Gpu) -> bool:
+def _is_memory_held_on(evidence: Evidence, gpu: Gpu) -> bool:
+    """Where the driver lists no processes, another job's may well be what holds the memory."""
+    if evidence.driver.process_ids(gpu) is None:
+        return False
     memory = evidence.driver.memory(gpu)
     return memory is not None and memory.used > evidence.policy.thresholds.ghost_memory_bytes

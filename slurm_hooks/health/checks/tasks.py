@@ -16,6 +16,9 @@ _SIGKILL_BIT = 1 << 8
 _SECOND_LOOK_SECONDS = 5.0
 _DRIVER_TOOLS = frozenset({"nvidia-smi", "nv-hostengine", "nvidia-persiste"})
 """By the names that the kernel keeps, of 15 characters at most."""
+_LAST_SYSTEM_USER = 999
+"""Any user can name a program so, and have it sleep as long as it likes (vfork). One of a user's
+that hangs in the driver is seen when its job ends it."""
 _ZOMBIE_SHARE = 0.5
 _MOST_NAMED = 3
 _START_FIELD = 19
@@ -46,7 +49,7 @@ class StuckTasksCheck:
     summary = "no task hangs in the kernel beyond SIGKILL"
     explanation = (
         "Looks for tasks in uninterruptible sleep (D) that have SIGKILL pending, or that are the"
-        " driver's own tools, also for threads whose process is dead. Those that are in the very"
+        " driver's own tools and no user's, also for threads whose process is dead. Those that are in the very"
         " same sleep five seconds later hold what they hold until a REBOOT. Zombies beyond half of"
         " pid_max are a WARN."
     )
@@ -126,13 +129,17 @@ def _stuck_sleep(task: _Task) -> _Sleep | None:
     if task.state != "D":
         return None
     pending = switches = 0
+    is_systems = False
     for line in files.read_text(os.path.join(task.place, "status")).splitlines():
         key, _, value = line.partition(":")
         if key in ("ShdPnd", "SigPnd"):
             pending |= _number(value, 16) or 0
         elif key in ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"):
             switches += _number(value) or 0
-    is_stuck = bool(pending & _SIGKILL_BIT) or task.name in _DRIVER_TOOLS
+        elif key == "Uid":
+            user_id = _number(value.split()[0]) if value.split() else None
+            is_systems = user_id is not None and user_id <= _LAST_SYSTEM_USER
+    is_stuck = bool(pending & _SIGKILL_BIT) or (is_systems and task.name in _DRIVER_TOOLS)
     return _Sleep(task, switches) if is_stuck else None
 
 

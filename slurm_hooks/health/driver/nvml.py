@@ -233,10 +233,8 @@ class NvmlDriver:
         return None if mode is None else bool(mode)
 
     def set_persistence_on(self, gpu: Gpu) -> None:
-        """Switch persistence mode on."""
-        self._calls.call(
-            "nvmlDeviceSetPersistenceMode", self._calls.handle(gpu.index), _SWITCHED_ON
-        )
+        """Switch persistence mode on, where the driver can."""
+        self._calls.ask(gpu, "nvmlDeviceSetPersistenceMode", _SWITCHED_ON)
 
     def validate_inforom(self, gpu: Gpu) -> None:
         """Check the GPU's own configuration memory. Slow. Raises CORRUPTED_INFOROM."""

@@ -225,6 +225,14 @@ def test_a_gpu_that_tells_neither_processes_nor_memory_is_not_judged(node: NodeR
     assert _found(node) == []
 
 
+def test_memory_condemns_no_gpu_that_does_not_tell_who_holds_it(node: NodeRoot) -> None:
+    memory = GpuMemory(80 * _GIBIBYTE, 2 * _GIBIBYTE, _GIBIBYTE)
+    unsupported = ("processes.compute", "processes.mps", "processes.graphics")
+    node.change_gpu(0, memory=memory, raw=dict.fromkeys(unsupported))
+
+    assert _found(node) == []
+
+
 def test_somebody_who_only_looks_kills_nothing(node: NodeRoot, start: Start) -> None:
     ghost = start()
     node.change_gpu(0, processes=(ghost.pid,))

@@ -196,6 +196,40 @@ def test_persistence_mode_is_switched_on_for_good(node: NodeRoot) -> None:
     assert run_check("persistence", evidence_of(node)) == []
 
 
+def test_a_driver_that_cannot_switch_persistence_mode_is_no_fault(node: NodeRoot) -> None:
+    errors = {"nvmlDeviceSetPersistenceMode": _NOT_SUPPORTED}
+    node.change_gpu(5, is_persistence_on=False, errors=errors)
+
+    (finding,) = run_check("persistence", evidence_of(node))
+
+    assert (finding.verdict, finding.detail) == (Verdict.WARN, "is off")
+
+
+def test_a_gpu_that_is_cut_into_instances_needs_no_links(node: NodeRoot) -> None:
+    node.change_gpu(5, nvlinks=(False,) * 18, is_in_multi_instance_mode=True)
+    node.change_gpu(6, nvlinks=(False,) * 18, is_in_multi_instance_mode=False)
+
+    assert [finding.gpu for finding in run_check("nvlink", evidence_of(node))] == [6]
+
+
+def test_what_the_policy_does_not_say_of_a_machine_type_stays_expected(node: NodeRoot) -> None:
+    node.remove_pci_device(node.gpu(5).pci_address)
+    policy = HealthPolicy(machine_types={"a3-highgpu-8g": ExpectedHardware(network_interfaces=2)})
+
+    (finding,) = run_check("inventory", evidence_of(node, policy=policy))
+
+    assert finding.verdict is Verdict.REBOOT
+    assert finding.detail.startswith("7 of 8 GPUs")
+
+
+def test_gpus_are_looked_at_where_the_policy_only_counts_interfaces(node: NodeRoot) -> None:
+    node.change_gpu(5, recovery_action=1)
+    policy = HealthPolicy(machine_types={"n1-standard-8": ExpectedHardware(network_interfaces=1)})
+    evidence = evidence_of(node, machine_type="n1-standard-8", policy=policy, job=None)
+
+    assert [finding.gpu for finding in run_check("recovery_action", evidence)] == [5]
+
+
 def test_links_that_a_machine_type_does_not_have_are_not_missed(node: NodeRoot) -> None:
     for index in range(8):
         node.change_gpu(index, nvlinks=(False,) * 18)

@@ -56,6 +56,21 @@ def test_a_node_without_interfaces_of_its_own_is_not_judged(bare_node: NodeRoot)
     assert _found(bare_node) == []
 
 
+def test_the_driver_of_the_virtual_nic_is_known_by_its_older_name(bare_node: NodeRoot) -> None:
+    _add_interface(bare_node, "ens4", driver="gvnic")
+    bare_node.write("proc/net/route", _HEAD)
+
+    assert [finding.verdict for finding in _found(bare_node)] == [Verdict.REBOOT]
+
+
+def test_a_node_that_lost_all_the_interfaces_that_it_must_have_is_seen(
+    bare_node: NodeRoot,
+) -> None:
+    (finding,) = _found(bare_node, _TWO_INTERFACES)
+
+    assert (finding.verdict, finding.detail) == (Verdict.REBOOT, "0 of 2 network interfaces")
+
+
 def test_an_address_whose_routes_are_in_another_table_is_one(one_interface: NodeRoot) -> None:
     one_interface.write("proc/net/route", _HEAD)
     add_tool(one_interface, "usr/sbin/ip", 'echo "2: ens4    inet 10.0.0.2/32 scope global ens4"')

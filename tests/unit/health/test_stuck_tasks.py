@@ -22,13 +22,14 @@ def _add_task(
     *,
     pending: int = 0,
     switches: int = 10,
+    user_id: int = 0,
 ) -> None:
     number = place.rpartition("/")[2]
     fields = " ".join(["1"] * 18 + ["4711"] + ["0"] * 20)
     node.write(f"proc/{place}/stat", f"{number} ({name}) {state} {fields}\n")
     node.write(
         f"proc/{place}/status",
-        f"Name:\t{name}\nSigPnd:\t0000000000000000\nShdPnd:\t{pending:016x}\n"
+        f"Name:\t{name}\nUid:\t{user_id}\t{user_id}\t{user_id}\t{user_id}\nSigPnd:\t0000000000000000\nShdPnd:\t{pending:016x}\n"
         f"voluntary_ctxt_switches:\t{switches}\nnonvoluntary_ctxt_switches:\t3\n",
     )
 
@@ -64,6 +65,15 @@ def test_a_tool_of_the_driver_that_hangs_asks_for_a_reboot(bare_node: NodeRoot, 
     _add_task(bare_node, "4711", name)
 
     assert [finding.verdict for finding in _found(bare_node)] == [Verdict.REBOOT]
+
+
+@pytest.mark.usefixtures("meanwhile")
+def test_a_program_of_a_user_that_has_the_name_of_a_tool_condemns_no_node(
+    bare_node: NodeRoot,
+) -> None:
+    _add_task(bare_node, "4711", "nvidia-smi", user_id=1000)
+
+    assert _found(bare_node) == []
 
 
 @pytest.mark.usefixtures("meanwhile")

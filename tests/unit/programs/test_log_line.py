@@ -18,6 +18,12 @@ def test_first_line_makes_the_directory_of_its_file(tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) & 0o027 == 0
 
 
+@pytest.mark.parametrize("text", ["a\x1b[2Kb", "a\rb", "a\u2028b", "a b\x07"])
+def test_what_a_terminal_would_obey_is_written_out(text: str) -> None:
+    line = log_line.format_line("epilog", "ERROR", text, name=text)
+    assert line.removesuffix("\n").isprintable()
+
+
 def test_line_whose_file_cannot_be_made_goes_to_syslog(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from slurm_hooks.cluster.fields import shown
 from slurm_hooks.cluster.slurm_parameters import Place
 
 PairMistake = tuple[str, str, str]
@@ -67,13 +68,13 @@ def _check_preemption(settings: Mapping[str, str]) -> Iterator[PairMistake]:
         if words - {"OFF", "GANG"}:
             yield (
                 named,
-                f"{mode} does not go with PreemptType=preempt/none, and slurmctld would not start",
+                f"{shown(mode)} with PreemptType=preempt/none keeps slurmctld from starting",
                 "write OFF or GANG, or set PreemptType to preempt/partition_prio or preempt/qos",
             )
     elif len(fates) != 1 or "OFF" in words:
         yield (
             named,
-            f"PreemptType={chosen} with PreemptMode={mode} keeps slurmctld from starting",
+            f"PreemptType={chosen} with PreemptMode={shown(mode)} keeps slurmctld from starting",
             "name one of CANCEL, REQUEUE and SUSPEND,GANG in PreemptMode",
         )
     elif "SUSPEND" in words and "GANG" not in words:
@@ -94,6 +95,6 @@ def _check_weights(settings: Mapping[str, str]) -> Iterator[PairMistake]:
     if missing:
         yield (
             "PriorityWeightTRES",
-            f"{missing[0]} is not counted, and slurmctld would not start",
-            f"name {missing[0]} in AccountingStorageTRES",
+            f"{shown(missing[0])} is not counted, and slurmctld would not start",
+            "name it in AccountingStorageTRES too",
         )

@@ -23,7 +23,7 @@ LONGEST_TIMEOUT_SECONDS = 65_534
 
 def what_is_right(kind: str, value: str) -> str:
     """Empty when a value fits its kind, else what to write instead."""
-    if not _TEXT.fullmatch(value):
+    if not (_TEXT.fullmatch(value) and value.isprintable()):
         return 'write one word without blanks, # and \\, or several in "..." within the text'
     name, _, words = kind.partition(":")
     if name == "text":

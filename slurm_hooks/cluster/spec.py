@@ -116,6 +116,8 @@ class PoolExtensionSpec(Spec):
 class ExtensionSpec(Spec):
     """Our own settings of the cluster, under the key `slurm_hooks`; see cluster/policy.py."""
 
+    literal = frozenset({"end_of_life_signal"})
+
     boot_timeout_seconds: Positive = _DEFAULTS.boot_timeout_seconds
     end_of_life_notice_seconds: Count = _DEFAULTS.end_of_life_notice_seconds
     end_of_life_signal: Signal = _DEFAULTS.end_of_life_signal

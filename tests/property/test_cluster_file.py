@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,11 @@ from slurm_hooks.cluster.fields import parse_duration_seconds
 from slurm_hooks.cluster.json_mistakes import find_json_mistakes
 from slurm_hooks.cluster.load import build_cluster
 from slurm_hooks.cluster.machine_types import standard_catalogue
+from slurm_hooks.cluster.slurm_parameters import all_parameters
 from slurm_hooks.cluster.spec import ClusterSpec
 from slurm_hooks.cluster.spelling import to_snake_case
 from slurm_hooks.cluster.topology import Cluster, NodeName, parse_node_name
+from slurm_hooks.slurm.render import RenderOptions, render
 
 EXAMPLE_TEXT = (
     Path(__file__).resolve().parents[2] / "etc" / "slurm-hooks" / "cluster_config.json"
@@ -121,6 +124,93 @@ def test_example_with_any_one_value_replaced_is_read_or_refused_in_words(data: A
     else:
         assert cluster.project
         assert set(cluster.partitions[cluster.default_partition]) <= set(cluster.pools)
+
+
+FULL: dict[str, Any] = json.loads(EXAMPLE_TEXT)
+FULL["labels"] = {"team": "a"}
+FULL["node_pools"][1] |= {
+    "labels": {"kind": "gpu"},
+    "filestores": ["projects/p/locations/us-central1-a/instances/data"],
+    "lustres": ["projects/p/locations/us-central1-a/instances/fast"],
+    "startup_script": "true",
+}
+FULL["node_pools"].append(
+    {
+        "id": "held",
+        "machine_spec": {
+            "machine_type": "a3-highgpu-8g",
+            "reservation_affinity": {
+                "reservation_affinity_type": "SPECIFIC_RESERVATION",
+                "key": "compute.googleapis.com/reservation-name",
+                "values": ["projects/p/zones/us-central1-a/reservations/r"],
+            },
+        },
+        "scaling_spec": {"min_node_count": 0, "max_node_count": 1},
+        "zone": "us-central1-a",
+    }
+)
+FULL["node_pools"][0] |= {
+    "machine_spec": {"machine_type": "n2d-standard-8"},
+    "confidential_instance_config": {"confidential_instance_type": "SEV"},
+}
+FULL["orchestrator_spec"]["slurm_spec"] |= {
+    "default_partition_id": "a3u",
+    "prolog_bash_scripts": ["true"],
+    "config": {"PreemptType": "preempt/qos", "PreemptMode": "CANCEL", "KillWait": "60"},
+    "node_sets": [{"node_pool_id": "held", "config": {"Features": "fast", "Weight": "3"}}],
+}
+FULL["orchestrator_spec"]["slurm_spec"]["partitions"][0]["config"] = {
+    "MaxTime": "1:00:00",
+    "OverSubscribe": "NO",
+}
+FULL["slurm_hooks"] = {"hold_seconds": 60, "end_of_life_signal": "USR1"}
+
+
+def test_document_with_every_kind_of_field_is_good() -> None:
+    assert build(FULL).pools["held"].reservations is not None
+
+
+@given(st.data())
+def test_any_one_value_replaced_is_read_and_rendered_or_refused_in_words(data: Any) -> None:
+    path = data.draw(st.sampled_from(places(FULL)[1:]))
+    try:
+        cluster = build(put(FULL, path, data.draw(JSON_VALUES)))
+    except ClusterFileError as error:
+        paths = [found.path for found in error.errors]
+        assert len(paths) == len(set(paths)), "one mistake per field"
+        assert all(len(str(found)) < 1000 for found in error.errors)
+    else:
+        for text in render(cluster, RenderOptions(slurm_version=(25, 11))).values():
+            text.encode()
+
+
+CONFIG_KEYS = st.sampled_from([found.name for found in all_parameters()]) | st.text(max_size=12)
+CONFIG_VALUES = st.text(max_size=12) | st.sampled_from(["1", "YES", "SUSPEND,GANG", "a=1", '"a b"'])
+
+
+@given(st.dictionaries(CONFIG_KEYS, CONFIG_VALUES, min_size=1, max_size=3))
+@example({"LaunchParameters": "\ud800"})
+@example({"LaunchParameters": "a\u2028b"})
+@example({"PriorityWeightTRES": "x" * 5000 + "=1"})
+def test_a_config_map_adds_its_own_settings_to_the_files_and_nothing_else(
+    config: dict[str, str],
+) -> None:
+    document = put(FULL, ("orchestrator_spec", "slurm_spec", "config"), config)
+    try:
+        cluster = build(document)
+    except ClusterFileError as error:
+        assert all(len(str(found)) < 1000 for found in error.errors)
+        return
+    options = RenderOptions(slurm_version=(26, 5))
+    keys = _keys(render(cluster, options))
+    plain = _keys(render(dataclasses.replace(cluster, slurm_config=()), options))
+    assert keys == plain | {name for name, _ in cluster.slurm_config}
+    assert len(cluster.slurm_config) == len(config)
+
+
+def _keys(texts: dict[str, str]) -> set[str]:
+    lines = (line for text in texts.values() for line in text.split("\n"))
+    return {line.partition("=")[0] for line in lines if line and line[0] != "#"}
 
 
 @given(st.text(max_size=60))

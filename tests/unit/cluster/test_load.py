@@ -92,6 +92,11 @@ def test_numbers_and_booleans_may_be_texts() -> None:
     assert (pool.max_node_count, pool.public_ip, pool.boot_disk_size_gb) == (2, False, 400)
 
 
+def test_signal_of_capitals_is_no_placeholder() -> None:
+    policy = build(changed(slurm_hooks={"end_of_life_signal": "USR1"})).policy
+    assert policy.end_of_life_signal == "USR1"
+
+
 def test_run_duration_is_seven_days_unless_given() -> None:
     document = changed(node_pools__1__flex_start_max_duration=ABSENT)
     assert build(document).pools["a3u"].run_duration_seconds == 604_800

@@ -50,8 +50,8 @@ class StuckTasksCheck:
     explanation = (
         "Looks for tasks in uninterruptible sleep (D) that have SIGKILL pending, or that are the"
         " driver's own tools and no user's, also for threads whose process is dead. Those that are"
-        " in the very same sleep five seconds later hold what they hold until a REBOOT. Zombies beyond half of"
-        " pid_max are a WARN."
+        " in the very same sleep five seconds later hold what they hold until a REBOOT. Zombies"
+        " beyond half of pid_max are a WARN."
     )
 
     def run(self, evidence: Evidence) -> Iterator[Finding]:

@@ -182,14 +182,16 @@ def test_without_slurmctld_the_exit_status_alone_keeps_the_job_away(
     assert "reason not written" in slurmd.log
 
 
-def _probes() -> list[int]:
-    found = []
+def _probes_of(parent: int) -> set[int]:
+    """The probes that a program has started: other tests have theirs at the same time."""
+    found = set()
     for place in Path("/proc").iterdir():
         try:
-            if place.name.isdigit() and (place / "comm").read_text() == f"{PROBE_NAME}\n":
-                found.append(int(place.name))
+            head, _, rest = (place / "stat").read_text().rpartition(")")
         except OSError:
             continue
+        if head.endswith(f"({PROBE_NAME}") and int(rest.split()[1]) == parent:
+            found.add(int(place.name))
     return found
 
 
@@ -210,10 +212,9 @@ def test_a_driver_that_hangs_ends_the_prolog_in_time_and_condemns_the_node(
 def test_the_output_ends_with_the_program_though_a_probe_lives_on(slurmd: Slurmd) -> None:
     slurmd.node.change_driver(hangs={ATTACH: Hang.STUBBORN})
     _policy(slurmd.node, "deadlines: {prolog: 7}")
-    before = set(_probes())
     process = slurmd.start("prolog", _JOB)
-    wait_until("the probe", lambda: bool(set(_probes()) - before), 20)
-    probes = set(_probes()) - before
+    wait_until("the probe", lambda: bool(_probes_of(process.pid)), 20)
+    probes = _probes_of(process.pid)
 
     process.kill()
     process.wait(_PATIENCE_SECONDS)
@@ -222,7 +223,7 @@ def test_the_output_ends_with_the_program_though_a_probe_lives_on(slurmd: Slurmd
         readable, _, _ = select.select([process.stdout], [], [], 10)
         assert readable
         assert process.stdout.read() == ""
-        assert probes & set(_probes())
+        assert all(Path("/proc", str(probe)).exists() for probe in probes)
     finally:
         for probe in probes:
             os.kill(probe, signal.SIGKILL)

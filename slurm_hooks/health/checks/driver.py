@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from slurm_hooks.health.checks.gpus import each_gpu, finding_of
+from slurm_hooks.health.checks.gpus import each_gpu, finding_of, has_job_lost_gpu
 from slurm_hooks.health.driver.model import DriverError, DriverFault, Gpu
 from slurm_hooks.health.evidence import Evidence
 from slurm_hooks.health.model import Context, Finding, Verdict
@@ -60,7 +60,12 @@ class GpuLostCheck:
                 evidence.driver.gpu(index)
             except DriverError as error:
                 found = finding_of(self.name, error)
-                yield Finding(self.name, found.verdict, f"index {index} {error}", of_job=True)
+                yield Finding(
+                    self.name,
+                    found.verdict,
+                    f"index {index} {error}",
+                    of_job=has_job_lost_gpu(evidence),
+                )
 
 
 _MEANINGS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 
 from slurm_hooks.health.driver.model import DriverError, DriverFault, Gpu
@@ -23,6 +24,23 @@ def each_gpu(
             yield from look(gpu)
         except DriverError as error:
             yield finding_of(check, error, gpu.minor, of_job=evidence.is_of_job(gpu))
+
+
+def has_job_lost_gpu(evidence: Evidence) -> bool:
+    """Whether the job at hand has a GPU that cannot be attached to, or has no device file. Which
+    GPUs these are is not known where the driver does not answer: then any may be the job's."""
+    if evidence.job is None or not evidence.has_job_gpus:
+        return False
+    if evidence.driver_error() is not None:
+        return True
+    try:
+        attached = {gpu.minor for gpu in evidence.gpus()}
+    except DriverError:
+        return True
+    return any(
+        minor not in attached or not os.path.exists(evidence.host.path("dev", f"nvidia{minor}"))
+        for minor in evidence.job.gpus
+    )
 
 
 def finding_of(

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
+from slurm_hooks.health.checks.gpus import has_job_lost_gpu
 from slurm_hooks.health.driver.model import DriverError
 from slurm_hooks.health.evidence import Evidence
 from slurm_hooks.health.host import Host
@@ -47,7 +48,8 @@ class InventoryCheck:
         if wanted == 0 or any(count != wanted for count in counts.values()):
             seen = ", ".join(f"{place} {count}" for place, count in counts.items())
             detail = f"{min(counts.values())} of {wanted} GPUs ({seen})"
-            yield Finding(self.name, Verdict.REBOOT, detail, of_job=True)
+            is_of_job = has_job_lost_gpu(evidence)
+            yield Finding(self.name, Verdict.REBOOT, detail, of_job=is_of_job)
 
 
 def _device_files(host: Host) -> int:

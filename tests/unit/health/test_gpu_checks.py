@@ -196,6 +196,31 @@ def test_persistence_mode_is_switched_on_for_good(node: NodeRoot) -> None:
     assert run_check("persistence", evidence_of(node)) == []
 
 
+@pytest.mark.parametrize("name", ["gpu_lost", "inventory"])
+@pytest.mark.parametrize(
+    ("gpus", "is_hit"), [((), False), ((0, 1), False), ((4, 5), True), (tuple(range(8)), True)]
+)
+def test_a_lost_gpu_is_the_fault_of_no_job_that_did_not_have_it(
+    node: NodeRoot, name: str, gpus: tuple[int, ...], is_hit: bool
+) -> None:
+    node.change_gpu(5, is_lost=True)
+    node.remove_pci_device(node.gpu(5).pci_address)
+    job = JobOnNode(7, user_id=1000, gpus=gpus, exit_code=1)
+
+    (finding,) = run_check(name, evidence_of(node, Context.EPILOG, job=job))
+
+    assert finding.of_job is is_hit
+
+
+def test_a_missing_device_file_is_the_fault_of_the_job_that_needs_it(node: NodeRoot) -> None:
+    node.path("dev", "nvidia5").unlink()
+
+    for gpus, is_hit in (((0, 1), False), ((4, 5), True)):
+        job = JobOnNode(7, user_id=1000, gpus=gpus, exit_code=1)
+        (finding,) = run_check("inventory", evidence_of(node, Context.EPILOG, job=job))
+        assert finding.of_job is is_hit
+
+
 def test_a_driver_that_cannot_switch_persistence_mode_is_no_fault(node: NodeRoot) -> None:
     errors = {"nvmlDeviceSetPersistenceMode": _NOT_SUPPORTED}
     node.change_gpu(5, is_persistence_on=False, errors=errors)

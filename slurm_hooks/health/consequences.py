@@ -58,12 +58,13 @@ def drain(
         gpus_present=report.gpus_present if uses_gpus else None,
     )
     text = format_reason(reason)
-    remember_drain(host, OwnDrain(finding.verdict, identity.boot))
+    remember_drain(host, OwnDrain(finding.verdict, identity.boot, untold=text))
     try:
         is_new = SlurmController(host, policy.deadlines.report).drain(text)
     except NotTold as error:
         log(host, report.context, "ERROR", "reason not written", reason=text, why=error)
     else:
+        remember_drain(host, OwnDrain(finding.verdict, identity.boot))
         if is_new:
             log(host, report.context, "ERROR", "node drained", reason=text)
 

@@ -16,10 +16,12 @@ _FILE = "drained"
 
 
 class OwnDrain(NamedTuple):
-    """The verdict and the boot for which this node was drained."""
+    """The verdict and the boot for which this node was drained. `untold` is the reason, where
+    slurmctld has not heard it: then the node is drained by its exit status alone."""
 
     verdict: Verdict
     boot: str
+    untold: str = ""
 
     def may_be_over(self, boot: str) -> bool:
         """Whether a run that passes on this boot may ask for the drain to be lifted."""
@@ -28,13 +30,16 @@ class OwnDrain(NamedTuple):
 
 def remember_drain(host: Host, drain: OwnDrain) -> None:
     """Write down that a run of this boot drained the node."""
-    files.write_text(_path(host), f"{drain.verdict} {drain.boot}\n")
+    files.write_text(_path(host), f"{drain.verdict} {drain.boot}\n{drain.untold}\n")
 
 
 def read_drain(host: Host) -> OwnDrain | None:
     """The drain that is written down, if any."""
-    verdict, _, boot = files.read_text(_path(host)).strip().partition(" ")
-    return OwnDrain(Verdict(verdict), boot) if verdict in Verdict.__members__ else None
+    first, _, rest = files.read_text(_path(host)).partition("\n")
+    verdict, _, boot = first.strip().partition(" ")
+    if verdict not in Verdict.__members__:
+        return None
+    return OwnDrain(Verdict(verdict), boot, rest.strip())
 
 
 def forget_drain(host: Host) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slurm_hooks.health.consequences import drain, log, log_findings
-from slurm_hooks.health.drains import forget_drain, read_drain
+from slurm_hooks.health.drains import OwnDrain, forget_drain, read_drain, remember_drain
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.identity import Identity
 from slurm_hooks.health.model import Context, Verdict
@@ -33,8 +33,27 @@ def in_background(host: Host) -> int:
     return 0
 
 
+def _tell_later(host: Host, policy: HealthPolicy, drained: OwnDrain) -> None:
+    """What was not heard is told now, though it passed: without it nobody would know that the node
+    may be repaired, or let back."""
+    try:
+        controller = SlurmController(host, policy.deadlines.report)
+        was_told = controller.tell_later(drained.untold)
+    except NotTold as error:
+        log(host, Context.BACKGROUND, "WARNING", "reason not written", why=error)
+        return
+    if was_told:
+        log(host, Context.BACKGROUND, "ERROR", "reason told later", reason=drained.untold)
+        remember_drain(host, drained._replace(untold=""))
+    else:
+        forget_drain(host)
+
+
 def _ask_for_return(host: Host, policy: HealthPolicy, identity: Identity) -> None:
     drained = read_drain(host)
+    if drained is not None and drained.untold:
+        _tell_later(host, policy, drained)
+        return
     if drained is None or not drained.may_be_over(identity.boot):
         return
     passed = HealthReason(

@@ -19,6 +19,8 @@ _USUAL_DIRECTORIES = ("/usr/bin", "/usr/local/bin", "/opt/slurm/bin", "/usr/sbin
 _NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _REASON = re.compile(r"^\s*Reason=(?P<text>.*?)(?: \[[^\[\]]*@[^\[\]]*\])?\s*$", re.MULTILINE)
 _STATE = re.compile(r"^\s*State=(?P<state>\S+)", re.MULTILINE)
+_OF_EXIT_STATUS = frozenset({"Prolog error", "Epilog error", "Prolog/Epilog failure"})
+"""Slurm's reasons that follow from the exit status of our programs."""
 _OF_SLURM = (
     "Not responding",
     "Prolog error",
@@ -60,6 +62,18 @@ class SlurmController:
         """
         state, present = self._state_and_reason()
         if "DRAIN" not in state or parse_reason(present) is None:
+            return False
+        self._update(f"nodename={self._name()}", f"reason={reason}")
+        return True
+
+    def tell_later(self, reason: str) -> bool:
+        """Say why an exit status of ours drained this node, after slurmctld did not hear it then.
+
+        Only where the present reason is the one that follows from an exit status; whether that was
+        so. Raises NotTold.
+        """
+        state, present = self._state_and_reason()
+        if "DRAIN" not in state or present not in _OF_EXIT_STATUS:
             return False
         self._update(f"nodename={self._name()}", f"reason={reason}")
         return True

@@ -481,6 +481,49 @@ def test_a_node_never_asks_over_a_persons_reason(drained: Slurmd) -> None:
     assert "asked" not in drained.log
 
 
+def _fail_unheard(slurmd: Slurmd) -> str:
+    """A Prolog fails and slurmctld does not hear why, so Slurm gives its own reason. Ours."""
+    slurmd.scontrol.answers("show", says="Unable to contact slurm controller", status=1)
+    slurmd.node.change_gpu(3, recovery_action=1)
+    assert slurmd.run("prolog", _JOB) == 1
+    slurmd.node.change_gpu(3, recovery_action=0)
+    slurmd.scontrol.knows("IDLE+DRAIN", "Prolog error")
+    drained = read_drain(slurmd.node.host())
+    assert drained is not None
+    return drained.untold
+
+
+def test_a_drain_whose_cause_was_not_heard_and_is_gone_is_told_all_the_same(slurmd: Slurmd) -> None:
+    reason = _fail_unheard(slurmd)
+
+    assert _check_in_background(slurmd) == [["update", "nodename=g-0", f"reason={reason}"]]
+    assert reason.startswith("slurm-hooks: RESET recovery_action ")
+    assert len(_check_in_background(slurmd)) == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"), [("IDLE+DRAIN", "fan replaced"), ("IDLE+CLOUD", ""), ("IDLE+DRAIN", "")]
+)
+def test_a_node_that_a_person_took_over_is_not_told_of_what_was_not_heard(
+    slurmd: Slurmd, state: str, reason: str
+) -> None:
+    _fail_unheard(slurmd)
+    slurmd.scontrol.knows(state, reason)
+
+    assert _check_in_background(slurmd) == []
+    slurmd.scontrol.knows("IDLE+DRAIN", "Prolog error")
+    assert _check_in_background(slurmd) == []
+
+
+def test_what_was_not_heard_is_told_again_until_it_is(slurmd: Slurmd) -> None:
+    reason = _fail_unheard(slurmd)
+    slurmd.scontrol.answers("show", says="Unable to contact slurm controller", status=1)
+    assert _check_in_background(slurmd) == []
+
+    slurmd.scontrol.knows("IDLE+DRAIN", "Prolog error")
+    assert _check_in_background(slurmd) == [["update", "nodename=g-0", f"reason={reason}"]]
+
+
 def test_a_job_that_must_go_elsewhere_does_not_condemn_the_node(
     slurmd: Slurmd, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from slurm_hooks.slurm.render.operator_words import (
     check_versions,
     remaining_lines,
     with_settings,
+    with_their_times,
 )
 from slurm_hooks.slurm.render.options import RenderError, RenderOptions, parse_slurm_version
 from slurm_hooks.slurm.render.partitions import partition_lines
@@ -87,7 +88,7 @@ def _global_lines(cluster: Cluster, options: RenderOptions) -> dict[str, tuple[L
     ours = {
         "power_save": power_save_lines(cluster, options),
         "scheduler": scheduler_lines(cluster, options),
-        "health": health_lines(options),
+        "health": health_lines(with_their_times(options, theirs)),
     }
     everything = [line for lines in ours.values() for line in lines]
     files = {name: with_settings(lines, theirs) for name, lines in ours.items()}

@@ -8,10 +8,11 @@ would not be woken, found or checked. Settings that would break slurm-hooks neve
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from slurm_hooks.cluster.slurm_parameters import Place, find_parameter
 from slurm_hooks.slurm.render.lines import Line
-from slurm_hooks.slurm.render.options import RenderError, SlurmVersion
+from slurm_hooks.slurm.render.options import RenderError, RenderOptions, SlurmVersion
 
 Settings = tuple[tuple[str, str], ...]
 
@@ -51,6 +52,19 @@ def with_settings(lines: Iterable[Line], settings: Settings) -> tuple[Line, ...]
     """Our lines of one file, each with what the operator says about it."""
     theirs = dict(settings)
     return tuple(_with_theirs(line, theirs) for line in lines)
+
+
+def with_their_times(options: RenderOptions, settings: Settings) -> RenderOptions:
+    """Options in which a Prolog may last as long as the operator says, so that what follows from
+    it, such as how long a batch job may take to start, follows from theirs."""
+    theirs = dict(settings)
+    both = theirs.get("PrologEpilogTimeout")
+    prolog, epilog = theirs.get("PrologTimeout", both), theirs.get("EpilogTimeout", both)
+    if prolog is not None:
+        options = replace(options, prolog_timeout_seconds=int(prolog))
+    if epilog is not None:
+        options = replace(options, epilog_timeout_seconds=int(epilog))
+    return options
 
 
 def remaining_lines(settings: Settings, rendered: Iterable[Line]) -> Iterator[Line]:

@@ -67,6 +67,24 @@ def test_list_of_options_keeps_ours_that_theirs_do_not_name(
     assert set(line.partition("=")[2].split(",")) == expected
 
 
+@pytest.mark.parametrize(
+    ("version", "settings", "start_timeout"),
+    [
+        (OLD, {"PrologEpilogTimeout": "900"}, "930"),
+        (NEW, {"PrologTimeout": "600"}, "630"),
+        (NEW, {"PrologEpilogTimeout": "400"}, "430"),
+        (NEW, {"PrologTimeout": "600", "BatchStartTimeout": "700"}, "700"),
+    ],
+)
+def test_batch_job_may_start_as_late_as_the_prolog_of_the_operator_ends(
+    version: tuple[int, int], settings: dict[str, str], start_timeout: str
+) -> None:
+    found = lines_of(with_globals(**settings), version)
+    assert found["BatchStartTimeout"] == [f"BatchStartTimeout={start_timeout}"]
+    for name, value in settings.items():
+        assert found[name] == [f"{name}={value}"]
+
+
 def test_line_of_a_partition_holds_what_its_config_says() -> None:
     words = partition_line({"OverSubscribe": "FORCE:4", "State": "DOWN", "DefMemPerCPU": "7"})
     assert {"OverSubscribe=FORCE:4", "State=DOWN", "DefMemPerCPU=7"} <= set(words)

@@ -14,6 +14,7 @@ import time
 from slurm_hooks.health.children import PATH, Ended, run_program
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.reason import PREFIX, parse_reason
+from slurm_hooks.health.slurm_reasons import is_of_slurm
 
 _USUAL_DIRECTORIES = ("/usr/bin", "/usr/local/bin", "/opt/slurm/bin", "/usr/sbin")
 _NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
@@ -21,14 +22,6 @@ _REASON = re.compile(r"^\s*Reason=(?P<text>.*?)(?: \[[^\[\]]*@[^\[\]]*\])?\s*$",
 _STATE = re.compile(r"^\s*State=(?P<state>\S+)", re.MULTILINE)
 _OF_EXIT_STATUS = frozenset({"Prolog error", "Epilog error", "Prolog/Epilog failure"})
 """Slurm's reasons that follow from the exit status of our programs."""
-_OF_SLURM = (
-    "Not responding",
-    "Prolog error",
-    "Epilog error",
-    "Kill task failed",
-    "Node unexpectedly rebooted",
-)
-"""Reasons that slurmctld and slurmd give by themselves, which say less than ours."""
 
 
 class NotTold(Exception):
@@ -89,7 +82,8 @@ class SlurmController:
 
     def _require_ours_or_none(self, state: str, present: str) -> None:
         out_of_service = "DRAIN" in state or "DOWN" in state or "FAIL" in state
-        if not present or present.startswith((PREFIX, *_OF_SLURM)) or not out_of_service:
+        is_free = not present or present.startswith(PREFIX) or is_of_slurm(present)
+        if is_free or not out_of_service:
             return
         raise NotTold(f"the node has a reason of somebody else's: {present[:200]}")
 

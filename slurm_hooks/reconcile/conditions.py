@@ -28,6 +28,7 @@ _TEXTS = {
     NoticeKind.KILLS_HELD: "too many kills for one pass, none is carried out",
     NoticeKind.REPAIR_SKIPPED: "node stays drained, it is not repaired",
     NoticeKind.REPAIRS_STOPPED: "too many nodes condemned at once, none of the pool is repaired",
+    NoticeKind.DRAINED_BY_SLURM: "node drained by Slurm itself, a person must look",
     NoticeKind.HISTORY_UNAVAILABLE: "history not readable, no node is repaired until it is",
     NoticeKind.AWAITS_CAPACITY: "nodes wait for capacity",
 }

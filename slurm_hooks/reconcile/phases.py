@@ -10,13 +10,9 @@ import enum
 
 from slurm_hooks.compute.classify import classify_detail
 from slurm_hooks.compute.model import Instance, InstanceStatus, Member, MemberAction, RequestState
+from slurm_hooks.health.slurm_reasons import RESUME_TIMEOUT
 from slurm_hooks.reconcile.failure_table import Occasion, Reaction, reaction_to
-from slurm_hooks.reconcile.reasons import (
-    RESUME_TIMEOUT,
-    is_of_person,
-    is_silent,
-    reason_before,
-)
+from slurm_hooks.reconcile.reasons import is_of_person, is_silent, reason_before
 from slurm_hooks.slurm.model import BaseState, Node, NodeFlag
 
 

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from slurm_hooks.health.slurm_reasons import is_of_slurm
 from slurm_hooks.history.event import Event, EventKind
 from slurm_hooks.reconcile.actions import Action, Notice, NoticeKind
 from slurm_hooks.reconcile.node_table import Step
@@ -35,6 +36,7 @@ from slurm_hooks.reconcile.snapshot import Unavailable
 from slurm_hooks.slurm.model import NodeFlag
 
 _OFF = (NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN, NodeFlag.POWERING_UP)
+_NOT_STANDING = (*_OFF, NodeFlag.REBOOT_ISSUED, NodeFlag.REBOOT_REQUESTED)
 _UNDER_REPAIR = (NodeFlag.DRAIN, NodeFlag.REBOOT_ISSUED, NodeFlag.REBOOT_REQUESTED)
 
 
@@ -57,11 +59,11 @@ class _Draft:
 
 def plan_repairs(scene: Scene) -> RepairPlan:
     """What to record and to repair in this pass."""
-    log = scene.repairs
+    log, draft = scene.repairs, _Draft(notices=list(_drained_by_slurm(scene)))
     if isinstance(log, Unavailable):
-        return RepairPlan(notices=(Notice(NoticeKind.HISTORY_UNAVAILABLE, "events", log.why),))
+        unavailable = Notice(NoticeKind.HISTORY_UNAVAILABLE, "events", log.why)
+        return RepairPlan(notices=(unavailable, *draft.notices))
     condemned = list(_condemned_nodes(scene))
-    draft = _Draft()
     draft.events += (
         event for one in condemned if one.is_drained for event in seen_events(one.sighting)
     )
@@ -84,6 +86,21 @@ def _condemned_nodes(scene: Scene) -> Iterator[Condemned]:
             one = condemned_of(view, has_job=name in scene.world.holders, now=scene.now)
             if one is not None:
                 yield one
+
+
+def _drained_by_slurm(scene: Scene) -> Iterator[Notice]:
+    """Nodes that Slurm keeps from jobs for a reason of its own that no health run has replaced:
+    nobody else would learn of them."""
+    for name, view in scene.world.views.items():
+        node = view.node
+        if (
+            node.reason
+            and node.state.has(NodeFlag.DRAIN)
+            and not node.state.has(*_NOT_STANDING)
+            and is_of_slurm(node.reason)
+            and not is_condemned(node.reason)
+        ):
+            yield Notice(NoticeKind.DRAINED_BY_SLURM, name, node.reason)
 
 
 def _plan_node(

@@ -1,47 +1,14 @@
 """Whose reason a node has: ours, Slurm's own, or a person's.
 
 The one predicate for each. A person's reason is never overwritten, and what a person took out of
-service stays so. Source of Slurm's words: slurmctld of 22.05 to 26.05.
+service stays so. Slurm's own words are those that the nodes know, too.
 """
 
 from __future__ import annotations
 
+from slurm_hooks.health.slurm_reasons import NOT_RESPONDING, REBOOT_TIMED_OUT, is_of_slurm
+
 PREFIX = "slurm-hooks:"
-
-NOT_RESPONDING = "Not responding"
-"""Slurm's reason for a node that is DOWN since its slurmd was silent for SlurmdTimeout."""
-
-RESUME_TIMEOUT = "ResumeTimeout reached"
-"""Slurm's words in the reason after ResumeTimeout: alone in 22.05, appended from 23.02."""
-
-_OF_SLURM = (
-    NOT_RESPONDING,
-    RESUME_TIMEOUT,
-    "Node unexpectedly rebooted",
-    "batch job complete failure",
-    "Duplicate jobid",
-    "Kill task failed",
-    "Prolog error",
-    "Epilog error",
-    "Prolog/Epilog failure",
-    "Job env setup error",
-    "Low RealMemory",
-    "Low TmpDisk",
-    "Low CPUs",
-    "Low socket*core*thread count",
-    "gres/",
-    "Could not unpack gres data",
-    "CoreSpec differ",
-    "RestrictedCoresPerGPU",
-    "Reported active features",
-    "Failed to parse dynamic_conf",
-    "Failed to set topology",
-)
-"""How the reasons begin that slurmctld and slurmd give by themselves."""
-
-
-REBOOT_TIMED_OUT = "reboot timed out"
-"""Slurm's words, after the reason that the reboot had, when a node did not come back of it."""
 
 _SET_ASIDE = f"{PREFIX} out of service: "
 
@@ -53,11 +20,6 @@ OFFERED_AGAIN = f"{PREFIX} offered again after a failed start"
 def is_ours(text: str) -> bool:
     """Whether a comment or reason was written by us."""
     return text.startswith(PREFIX)
-
-
-def is_of_slurm(reason: str) -> bool:
-    """Whether slurmctld or slurmd gave the reason by itself."""
-    return reason.startswith(_OF_SLURM) or reason.endswith(REBOOT_TIMED_OUT)
 
 
 def is_silent(reason: str) -> bool:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from slurm_hooks.health.model import Verdict
 from slurm_hooks.health.reason import HealthReason
 from slurm_hooks.history.event import Event, EventKind
+from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import VmPhase
 from slurm_hooks.reconcile.repair_actions import RepairKind
 from slurm_hooks.reconcile.repair_events import Sighting, reboot_key, return_key
@@ -86,7 +87,7 @@ def choose_repair(
     """What the node needs; None while it is to be left alone."""
     if one.standing is Standing.OFF and one.view.vm_phase is VmPhase.NONE:
         return Repair(RepairKind.RETURN_OFF, "the VM that the drain was about is gone")
-    if one.has_job or one.view.vm_phase is not VmPhase.RUNNING:
+    if one.has_job or one.view.vm_phase is not VmPhase.RUNNING or one.view.step is Step.RECYCLE:
         return None
     match one.standing:
         case Standing.DRAINED:
@@ -137,9 +138,14 @@ def _reboot_or_more(
     one: Condemned, log: RepairLog, boot_timeout_seconds: int, now: datetime
 ) -> Repair:
     """A reboot that was asked for and is not to be seen is asked for again, until it is late; one
-    that was carried out and helped nothing is the last."""
+    that was carried out and helped nothing is the last. What is about an unknown boot may come of
+    any reboot of the VM."""
     reason, key = one.reason, reboot_key(one.sighting, one.instance_id)
-    reboots = [e for e in _reboots_of_vm(one, log) if e.check == reason.check]
+    reboots = [
+        event
+        for event in _reboots_of_vm(one, log)
+        if event.check == reason.check or not reason.boot
+    ]
     mine = [event for event in reboots if event.key == key and reason.boot]
     if len(mine) < len(reboots):
         return Repair(RepairKind.REPLACE, f"{reason.check} fails again after a reboot")

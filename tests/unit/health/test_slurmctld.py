@@ -54,7 +54,19 @@ def test_a_reason_that_is_left_over_on_a_node_in_service_is_replaced(
     assert len(scontrol.changes) == 1
 
 
-@pytest.mark.parametrize("reason", ["Prolog error", "Not responding", "Kill task failed"])
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Prolog error",
+        "Epilog error",
+        "Prolog/Epilog failure",
+        "Not responding",
+        "Kill task failed",
+        "Low RealMemory (reported:100 < 100.00% of configured:2000)",
+        "gres/gpu count reported lower than configured (7 < 8)",
+        "kernel : reboot issued : reboot timed out",
+    ],
+)
 def test_a_reason_of_slurms_own_gives_way_to_ours(scontrol: NodesScontrol, reason: str) -> None:
     scontrol.knows("IDLE+DRAIN", reason)
 

@@ -308,3 +308,65 @@ def test_unreadable_history_repairs_nothing_and_says_so_once() -> None:
 
 def test_lost_history_starts_anew() -> None:
     assert repair_of(world_of(drained(reason(Verdict.REBOOT)))) is RepairKind.REBOOT
+
+
+GPUS_MISSING = "gres/gpu count reported lower than configured (7 < 8)"
+
+
+@pytest.mark.parametrize("text", [GPUS_MISSING, "gres/gpu:h200 count too low (7 < 8)"])
+def test_node_that_registers_with_too_few_gpus_is_rebooted(text: str) -> None:
+    assert repair_of(world_of(drained(text, NodeFlag.INVALID_REG))) is RepairKind.REBOOT
+
+
+def test_node_that_a_person_drained_stays_so_when_gpus_go_missing() -> None:
+    text = f"fan is loud : {GPUS_MISSING}"
+    assert health_reason_of(text) is None
+    assert repair_of(world_of(drained(text, NodeFlag.INVALID_REG))) is None
+
+
+@pytest.mark.parametrize("check", ["inventory", "xid"])
+@pytest.mark.parametrize("before", ["", f"{reason(Verdict.REBOOT)} : reboot issued : "])
+def test_node_whose_gpus_a_reboot_did_not_bring_back_is_replaced(check: str, before: str) -> None:
+    short = drained(f"{before}{GPUS_MISSING}", NodeFlag.INVALID_REG)
+    past = [happened(EventKind.VM_REBOOT, check=check)]
+    assert repair_of(world_of(short, past=past)) is RepairKind.REPLACE
+
+
+def test_gpus_that_stay_away_from_new_vms_wait_for_a_person() -> None:
+    short = drained(GPUS_MISSING, NodeFlag.INVALID_REG)
+    past = [happened(EventKind.VM_DELETION, minutes_ago=n, instance_id="1") for n in (60, 90)]
+    world = world_of(short, past=past)
+    assert repair_of(world) is None
+    assert "a person must look" in skipped(world)[0]
+
+
+def test_words_of_slurm_after_a_health_runs_reason_are_no_part_of_it() -> None:
+    own = health_reason_of(reason())
+    assert own is not None
+    assert health_reason_of(f"{reason()} : reboot issued : Kill task failed") == own
+    assert health_reason_of(f"{reason()} : fan is loud") is None
+
+
+def drained_by_slurm(world: World) -> list[str]:
+    return [n.detail for n in world.plan().notices if n.kind is NoticeKind.DRAINED_BY_SLURM]
+
+
+@pytest.mark.parametrize("text", ["Prolog error", "Epilog error", "Kill task failed", "Low CPUs"])
+def test_node_that_slurm_drained_itself_is_told(text: str) -> None:
+    assert drained_by_slurm(world_of(drained(text))) == [text]
+    no_history = Unavailable(System.HISTORY, "broken")
+    assert drained_by_slurm(replace(world_of(drained(text)), repairs=no_history)) == [text]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        node(N0, reason="Prolog error"),
+        drained("Prolog error", NodeFlag.POWERED_DOWN),
+        drained("fan is loud"),
+        drained(reason()),
+        drained(GPUS_MISSING),
+    ],
+)
+def test_other_drains_are_none_of_slurms_own(one: Node) -> None:
+    assert drained_by_slurm(world_of(one)) == []

@@ -15,30 +15,41 @@ _ON_THE_WAY = (NodeFlag.POWERING_UP, NodeFlag.POWER_UP, NodeFlag.POWER_DOWN)
 _BEING_CHANGED = (*_ON_THE_WAY, NodeFlag.POWERING_DOWN, NodeFlag.COMPLETING)
 
 
+_INTENTS = {
+    Expectation.STARTING: Intent.STARTING,
+    Expectation.STARTING_WITHOUT_JOB: Intent.STARTING,
+    Expectation.REGISTERED: Intent.REGISTERED,
+    Expectation.IDLE: Intent.REGISTERED,
+    Expectation.DRAINING: Intent.DRAINING,
+    Expectation.DOWN_BY_HAND: Intent.DOWN_BY_HAND,
+    Expectation.WITHDRAWN: Intent.WITHDRAWN,
+    Expectation.REBOOTING: Intent.REBOOTING,
+    Expectation.NOT_RESPONDING: Intent.NOT_RESPONDING,
+    Expectation.WAKING: Intent.STARTING,
+    Expectation.OFF: Intent.OFF,
+    Expectation.TRAPPED: Intent.TRAPPED,
+    Expectation.RESUME_FAILED: Intent.RESUME_FAILED,
+}
+"""What Slurm must ask for; the other expectations are about single flags and words."""
+
+
 def still_holds(expectation: Expectation, node: Node) -> bool:
     """Whether the expectation holds of a node that was read again just now."""
-    intent = intent_of(node, held=node.state.base is not BaseState.IDLE, owner_ended=False)
+    intent = _INTENTS.get(expectation)
+    return (intent is None or _intent_now(node) is intent) and _has_the_rest(expectation, node)
+
+
+def _intent_now(node: Node) -> Intent:
+    return intent_of(node, held=node.state.base is not BaseState.IDLE, owner_ended=False)
+
+
+def _has_the_rest(expectation: Expectation, node: Node) -> bool:
+    """Whether all that the expectation asks for beside an intent holds."""
     match expectation:
-        case Expectation.STARTING:
-            return intent is Intent.STARTING
-        case Expectation.STARTING_WITHOUT_JOB:
-            return intent is Intent.STARTING and node.state.base is BaseState.IDLE
-        case Expectation.REGISTERED:
-            return intent is Intent.REGISTERED
-        case Expectation.IDLE:
-            return intent is Intent.REGISTERED and node.state.base is BaseState.IDLE
-        case Expectation.DRAINING:
-            return intent is Intent.DRAINING
-        case Expectation.DOWN_BY_HAND:
-            return intent is Intent.DOWN_BY_HAND
-        case Expectation.WITHDRAWN:
-            return intent is Intent.WITHDRAWN
+        case Expectation.STARTING_WITHOUT_JOB | Expectation.IDLE:
+            return node.state.base is BaseState.IDLE
         case Expectation.SET_ASIDE:
             return _is_set_aside(node)
-        case Expectation.REBOOTING:
-            return intent is Intent.REBOOTING
-        case Expectation.NOT_RESPONDING:
-            return intent is Intent.NOT_RESPONDING
         case Expectation.OFF_SINCE_FAILURE:
             return _is_off_since_failure(node)
         case Expectation.FREE_AND_OFF:
@@ -54,15 +65,11 @@ def still_holds(expectation: Expectation, node: Node) -> bool:
         case Expectation.LOST_ADDRESS:
             return node.address == UNREACHABLE_ADDRESS and _is_registered(node.state)
         case Expectation.WAKING:
-            return _is_waking(node, intent)
+            return _may_be_told(node)
         case Expectation.TOLD_TO_WAIT:
             return tells_waiting(node.reason)
-        case Expectation.OFF:
-            return intent is Intent.OFF
-        case Expectation.TRAPPED:
-            return intent is Intent.TRAPPED
-        case Expectation.RESUME_FAILED:
-            return intent is Intent.RESUME_FAILED
+        case _:
+            return expectation in _INTENTS
 
 
 def _is_free_and_off(node: Node) -> bool:
@@ -137,11 +144,9 @@ def _is_held(node: Node) -> bool:
     )
 
 
-def _is_waking(node: Node, intent: Intent) -> bool:
-    is_free_to_tell = not node.reason or is_ours(node.reason)
+def _may_be_told(node: Node) -> bool:
     return (
-        intent is Intent.STARTING
-        and is_free_to_tell
+        (not node.reason or is_ours(node.reason))
         and not reason_before(node.reason)
         and not node.state.has(*_OUT_OF_SERVICE)
     )

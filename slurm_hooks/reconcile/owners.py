@@ -32,8 +32,8 @@ def askers_of(calls: Iterable[ResumeCall]) -> dict[str, frozenset[int]]:
 
 def owner_of(holders: tuple[Job, ...], askers: frozenset[int]) -> Job | None:
     """The job whose start this is: one that Slurm's call named, else one still configuring."""
-    if not holders:
-        return None
+    if len(holders) < 2:
+        return holders[0] if holders else None
     configuring = [job for job in holders if job.state is JobState.CONFIGURING]
     named = [job for job in configuring if job.job_id in askers]
     return (named or configuring or holders)[0]

@@ -132,13 +132,13 @@ def intent_of(node: Node, *, held: bool, owner_ended: bool, must_exist: bool = F
     state = node.state
     if state.unknown or state.base in (BaseState.UNKNOWN, BaseState.FUTURE, BaseState.ERROR):
         return Intent.UNKNOWN
-    if state.has(NodeFlag.POWERING_DOWN):
+    if NodeFlag.POWERING_DOWN in state.flags:
         return Intent.STOPPING
-    if state.has(NodeFlag.POWERING_UP):
+    if NodeFlag.POWERING_UP in state.flags:
         return _intent_while_starting(node, held, owner_ended)
-    if state.has(NodeFlag.POWERED_DOWN):
+    if NodeFlag.POWERED_DOWN in state.flags:
         return _intent_while_off(node, must_exist)
-    if state.has(NodeFlag.POWER_DOWN) and _is_free(node):
+    if NodeFlag.POWER_DOWN in state.flags and _is_free(node):
         return Intent.ASKED_OFF
     return _intent_while_up(node)
 

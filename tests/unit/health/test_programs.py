@@ -27,6 +27,9 @@ from tests.unit.health.node_roots import BOOT_ID, NodeRoot
 from tests.unit.health.scontrol import NodesScontrol
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+"""Each test starts the programs as slurmd does, and waits as slurmd would."""
+
 _BOOT = BOOT_ID[:8]
 _IDENTITY = f"inst=4711 boot={_BOOT}"
 _INSTALLED = Path(sys.executable).parent

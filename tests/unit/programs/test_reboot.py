@@ -10,6 +10,9 @@ import pytest
 
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+"""Each test starts the program as slurmd does, and waits for its patience to end."""
+
 FORCED_SECONDS = 20
 
 

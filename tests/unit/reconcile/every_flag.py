@@ -44,6 +44,11 @@ class OpenState:
         return any(self.answers.setdefault(flag, False) for flag in flags)
 
     @property
+    def flags(self) -> OpenFlags:
+        """As `NodeState.flags`, for those who ask whether one flag is among them."""
+        return OpenFlags(self)
+
+    @property
     def sets_covered(self) -> int:
         """How many sets of flags would have given the same answers."""
         return 1 << (1 + len(OPEN_FLAGS) - len(self.answers))
@@ -54,6 +59,16 @@ class OpenState:
         for place in range(self.given, len(asked)):
             flag, _ = asked[place]
             yield OpenState(self.base, self.unknown, {**dict(asked[:place]), flag: True})
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFlags:
+    """The flags of an OpenState: asked for one, it answers as `has`."""
+
+    state: OpenState
+
+    def __contains__(self, flag: NodeFlag) -> bool:
+        return self.state.has(flag)
 
 
 Said = tuple[OpenState, str, Surroundings]

@@ -13,6 +13,9 @@ import pytest
 from slurm_hooks.reconcile.locks import daemon_runner
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
+"""Each test starts the daemon as a process of its own."""
+
 DAEMON = Path(sys.executable).parent / "slurm-hooksd"
 EXAMPLE = Path(__file__).resolve().parents[3] / "etc" / "slurm-hooks" / "cluster_config.json"
 

@@ -17,6 +17,9 @@ from tests.unit.reconcile.deaths import (
 )
 from tests.unit.reconcile.life import Life, lives
 
+pytestmark = pytest.mark.slow
+"""A death at each call of many stories takes minutes."""
+
 
 def job_waits_runs_and_its_nodes_go(life: Life) -> None:
     job_id = life.slurm.submit([N0, N1])

@@ -24,6 +24,9 @@ from tests.unit.reconcile.deaths import (
 )
 from tests.unit.reconcile.life import Life, lives
 
+pytestmark = pytest.mark.slow
+"""A death at each call of many stories takes minutes."""
+
 FAN = "fan is loud"
 LONGER_THAN_A_BOOT = timedelta(seconds=CLUSTER.policy.boot_timeout_seconds + 60)
 

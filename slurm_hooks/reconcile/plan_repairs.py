@@ -33,7 +33,7 @@ from slurm_hooks.reconcile.repair_limits import forbidden, too_many
 from slurm_hooks.reconcile.repairs import RepairLog, is_condemned
 from slurm_hooks.reconcile.scene import Scene
 from slurm_hooks.reconcile.snapshot import Unavailable
-from slurm_hooks.slurm.model import NodeFlag
+from slurm_hooks.slurm.model import JobState, NodeFlag
 
 _OFF = (NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN, NodeFlag.POWERING_UP)
 _NOT_STANDING = (*_OFF, NodeFlag.REBOOT_ISSUED, NodeFlag.REBOOT_REQUESTED)
@@ -81,11 +81,23 @@ def plan_repairs(scene: Scene) -> RepairPlan:
 
 
 def _condemned_nodes(scene: Scene) -> Iterator[Condemned]:
+    completing = _nodes_of_completing_jobs(scene)
     for name, view in scene.world.views.items():
         if is_condemned(view.node.reason):
-            one = condemned_of(view, has_job=name in scene.world.holders, now=scene.now)
+            has_job = name in scene.world.holders or name in completing
+            one = condemned_of(view, has_job=has_job, now=scene.now)
             if one is not None:
                 yield one
+
+
+def _nodes_of_completing_jobs(scene: Scene) -> frozenset[str]:
+    """An Epilog may still run there, whatever the node itself has said a moment before."""
+    return frozenset(
+        name
+        for job in scene.slurm.jobs.values()
+        if job.state is JobState.COMPLETING
+        for name in job.nodes
+    )
 
 
 def _drained_by_slurm(scene: Scene) -> Iterator[Notice]:

@@ -145,3 +145,25 @@ def test_heterogeneous_job_whose_start_fails_starts_again_as_a_whole(
         lambda: fleet.job_states(job_id) == ["COMPLETED", "COMPLETED"],
         COME_SECONDS,
     )
+
+
+def test_jobs_that_share_a_node_have_one_request_for_it_and_both_run(fleet: Fleet) -> None:
+    half = ("--gres=gpu:4", "--mem=100", "--cpus-per-task=1")
+    first, second, _ = all_nodes()[:3]
+    script = "#!/bin/bash\nsrun -l hostname\n"
+    wide = fleet.witness.submit(script, "-N2", "-n2", "-w", f"{first},{second}", *half)
+    narrow = fleet.witness.submit(script, "-N1", "-n1", "-w", first, *half)
+
+    fleet.box.wait_until(
+        "both jobs to have their nodes",
+        lambda: fleet.job_state(wide) == fleet.job_state(narrow) == "CONFIGURING",
+        COME_SECONDS,
+    )
+    fleet.wait_for_requests(1)
+    fleet.wait_for_passes()
+    assert fleet.requested_nodes() == [(first, second)]
+    assert fleet.comment(narrow), "the job that only shares the node is told what it waits for"
+
+    fleet.set_capacity(2)
+    fleet.wait_for_job(wide, "COMPLETED")
+    fleet.wait_for_job(narrow, "COMPLETED")

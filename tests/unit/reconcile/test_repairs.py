@@ -153,8 +153,9 @@ def test_node_that_is_not_drained_and_free_is_not_touched(busy: Node, verdict: V
     assert repair_of(world_of(replace(busy, reason=reason(verdict)))) is None
 
 
-def test_node_whose_job_we_see_is_not_touched_however_free_it_looks() -> None:
-    jobs = [job(7, N0, state=JobState.RUNNING)]
+@pytest.mark.parametrize("state", [JobState.RUNNING, JobState.COMPLETING])
+def test_node_whose_job_we_see_is_not_touched_however_free_it_looks(state: JobState) -> None:
+    jobs = [job(7, N0, state=state)]
     assert repair_of(world_of(drained(reason()), jobs=jobs)) is None
 
 

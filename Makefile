@@ -7,7 +7,7 @@ SLURM_PACKAGES := slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins py
 DRIVER_PACKAGES := gcc libc6-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install packages demo test quick end-to-end lint types layers format render decisions bench sandbox clean
+.PHONY: help install packages demo test quick thorough end-to-end lint types layers format render decisions bench sandbox clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -25,15 +25,18 @@ $(VENV)/.installed: pyproject.toml | packages
 demo: install ## Run the main story on a real Slurm cluster in a box: a job waits, nodes come, it runs, they go
 	@$(BIN)/slurm-hooks sandbox demo
 
-test: install lint types layers ## Run all checks and all tests
+test: install lint types layers ## Run all checks and tests (`make thorough` walks on from there)
 	@$(BIN)/python3 -m pytest -m 'not slow' --numprocesses 2
-	@$(BIN)/python3 -m pytest -m slow --numprocesses 3 --dist loadscope
+	@$(BIN)/python3 -m pytest -m 'slow and not thorough' --numprocesses 5 --dist loadscope
 
 quick: install ## Run the tests that start no daemons, under a minute
 	@$(BIN)/python3 -m pytest -m 'not slow' --numprocesses 2
 
+thorough: install ## Walk the proofs for all Slurm versions, second deaths and all surroundings, half an hour
+	@$(BIN)/python3 -m pytest -m thorough --numprocesses 2
+
 end-to-end: install ## Run the tests on real Slurm daemons alone
-	@$(BIN)/python3 -m pytest tests/end_to_end --numprocesses 3 --dist loadscope
+	@$(BIN)/python3 -m pytest tests/end_to_end --numprocesses 5 --dist loadscope
 
 lint: install ## Check style
 	@$(BIN)/ruff check .

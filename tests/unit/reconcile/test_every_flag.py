@@ -66,6 +66,7 @@ def test_every_set_of_flags_with_every_reason() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("job", A_JOB_OF_EACH_KIND)
 @pytest.mark.parametrize("request_state", A_REQUEST_OF_EACH_PHASE)
 def test_every_set_of_flags_in_all_surroundings(

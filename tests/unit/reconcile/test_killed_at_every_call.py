@@ -149,6 +149,7 @@ def test_death_at_any_call_leads_to_the_same_end(
     assert_death_at_any_call_changes_nothing(make, story, after_the_call=after_the_call)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @every_story
 @pytest.mark.parametrize("after_the_call", [False, True], ids=["before", "after"])

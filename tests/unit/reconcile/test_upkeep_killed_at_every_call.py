@@ -273,6 +273,7 @@ def test_death_at_any_call_leads_to_the_same_end(
 
 @pytest.mark.slow
 @every_story
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", [SLURM_24_11, SLURM_26_05], ids=str)
 def test_it_does_with_later_versions_of_slurm(
     tmp_path: Path, story: Story, cluster: Cluster, version: SlurmVersion

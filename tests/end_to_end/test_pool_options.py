@@ -37,7 +37,10 @@ def write_pools(path: Path) -> Path:
     document["orchestrator_spec"]["slurm_spec"]["partitions"] = [
         {"id": pool_id, "node_pool_ids": [pool_id]} for pool_id in OPTIONS
     ]
-    document["slurm_hooks"] = {"job_duration_margin_seconds": MARGIN_SECONDS}
+    document["slurm_hooks"] = {
+        "job_duration_margin_seconds": MARGIN_SECONDS,
+        "hold_seconds": 5,  # a pool that gave nothing in time is held at once
+    }
     path.write_text(json.dumps(document), encoding="utf-8")
     return path
 

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from slurm_hooks.sandbox.box.box import Box
 from slurm_hooks.sandbox.box.layout import Layout
-from tests.end_to_end.fleet import Fleet, short_times, write_cluster
+from tests.end_to_end.fleet import AT_ONCE, Fleet, short_times, write_cluster
 from tests.end_to_end.leftovers import processes_of
 
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol")
@@ -46,6 +47,21 @@ def place_for_a_box() -> Iterator[Path]:
         Box(Layout(directory)).stop()
         shutil.rmtree(parent)
     assert processes_of(directory) == {}
+
+
+@contextmanager
+def fleet_without_capacity(path: Path, nodes: int) -> Iterator[Fleet]:
+    """A fleet of one dynamic pool whose requests wait until a test says otherwise.
+
+    `path` is where its cluster file is written.
+    """
+    write_cluster(path, static=0, nodes=nodes, policy=AT_ONCE)
+    options = replace(short_times(FAST_LATENCY), capacity=0)
+    with (
+        place_for_a_box() as directory,
+        Box.start(directory, cluster_file=path, options=options) as box,
+    ):
+        yield Fleet(box)
 
 
 @pytest.fixture

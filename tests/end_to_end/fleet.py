@@ -130,8 +130,16 @@ class Fleet(Lifecycle):
     @contextmanager
     def interactive(self, node: str, *command: str) -> Iterator[subprocess.Popen[str]]:
         """An srun on a node. It starts as soon as the node is up; ends with the block."""
+        with self.at_a_terminal("srun", node, *command) as process:
+            yield process
+
+    @contextmanager
+    def at_a_terminal(
+        self, program: str, node: str, *command: str
+    ) -> Iterator[subprocess.Popen[str]]:
+        """An srun or salloc of a whole node that runs a command; ends with the block."""
         with subprocess.Popen(
-            ["srun", "-N1", "-w", node, "--gres=gpu:8", "--exclusive", *command],
+            [program, "-N1", "-w", node, "--gres=gpu:8", "--exclusive", *command],
             env=self.box.environment,
             cwd=self.box.layout.jobs,
             stdin=subprocess.DEVNULL,

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
-from slurm_hooks.sandbox.box.box import Box
 from slurm_hooks.slurm.client import UNREACHABLE_ADDRESS
-from tests.end_to_end.conftest import FAST_LATENCY, place_for_a_box
-from tests.end_to_end.fleet import AT_ONCE, Fleet, short_times, write_cluster
+from tests.end_to_end.conftest import fleet_without_capacity
+from tests.end_to_end.fleet import Fleet
 
 pytestmark = pytest.mark.slow
 
@@ -30,13 +28,7 @@ ANSWER_SECONDS = 10.0
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Thirty nodes in their second life, when slurmctld has no address of them any more."""
     path = tmp_path_factory.mktemp("cluster") / "cluster.json"
-    write_cluster(path, static=0, nodes=NODES, policy=AT_ONCE)
-    options = replace(short_times(FAST_LATENCY), capacity=0)
-    with (
-        place_for_a_box() as directory,
-        Box.start(directory, cluster_file=path, options=options) as box,
-    ):
-        fleet = Fleet(box)
+    with fleet_without_capacity(path, NODES) as fleet:
         start_and_cancel(fleet)
         yield fleet
 

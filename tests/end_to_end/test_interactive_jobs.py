@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,30 +31,12 @@ def fleet(start_box: Callable[..., Box], tmp_path: Path) -> Fleet:
     return Fleet(start_box(cluster_file=path, options=options))
 
 
-@contextmanager
-def allocation(fleet: Fleet, node: str) -> Iterator[subprocess.Popen[str]]:
-    """An salloc of a node that runs a command there."""
-    with subprocess.Popen(
-        ["salloc", "-N1", "-w", node, "--gres=gpu:8", "--exclusive", "hostname"],
-        env=fleet.box.environment,
-        cwd=fleet.box.layout.jobs,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.terminate()
-
-
 def test_jobs_that_slurm_does_not_queue_again_end_with_a_reason_that_explains(
     fleet: Fleet,
 ) -> None:
     with fleet.interactive(N0, "hostname") as srun:
         fleet.wait_for_requests(1)
-        with allocation(fleet, N1) as salloc:
+        with fleet.at_a_terminal("salloc", N1, "hostname") as salloc:
             fleet.wait_for_requests(2)
             assert fleet.submit(1, "-w", N2, "--no-requeue") == BATCH_JOB
             fleet.wait_for_requests(3)
@@ -84,7 +64,7 @@ def test_jobs_that_slurm_does_not_queue_again_end_with_a_reason_that_explains(
 
 
 def test_interactive_job_waits_for_capacity_and_runs(fleet: Fleet) -> None:
-    with allocation(fleet, N0) as salloc:
+    with fleet.at_a_terminal("salloc", N0, "hostname") as salloc:
         fleet.wait_for_requests(1)
         fleet.set_capacity(1)
         said, _ = salloc.communicate(timeout=60)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
-from slurm_hooks.sandbox.box.box import Box
-from tests.end_to_end.conftest import FAST_LATENCY, place_for_a_box
-from tests.end_to_end.fleet import AT_ONCE, Fleet, short_times, write_cluster
+from tests.end_to_end.conftest import fleet_without_capacity
+from tests.end_to_end.fleet import Fleet
 from tests.end_to_end.lifecycle import COME_SECONDS
 
 pytestmark = pytest.mark.slow
@@ -24,13 +22,8 @@ WHOLE_NODES = ("--gres=gpu:8", "--exclusive")
 def shared_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """One pool of five nodes."""
     path = tmp_path_factory.mktemp("cluster") / "cluster.json"
-    write_cluster(path, static=0, nodes=NODES, policy=AT_ONCE)
-    options = replace(short_times(FAST_LATENCY), capacity=0)
-    with (
-        place_for_a_box() as directory,
-        Box.start(directory, cluster_file=path, options=options) as box,
-    ):
-        yield Fleet(box)
+    with fleet_without_capacity(path, NODES) as fleet:
+        yield fleet
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ import getpass
 import os
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from slurm_hooks.sandbox.box.ports import free_port_block
 from slurm_hooks.slurm.versions import SlurmVersion
 from tests.waiting import wait_until
 
@@ -160,7 +160,8 @@ class PrivateSlurm:
         return self._processes[-1]
 
     def _write_conf(self) -> None:
-        controller_port, *node_ports = free_ports(1 + len(self.node_names))
+        controller_port = free_port_block(1 + len(self.node_names))
+        node_ports = range(controller_port + 1, controller_port + 1 + len(self.node_names))
         version = installed_version()
         is_old = version < SlurmVersion(23, 2)
         text = _CONF.format(
@@ -199,12 +200,3 @@ def installed_version() -> SlurmVersion:
         check=True,
     )
     return SlurmVersion.parse(answer.stdout)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of the loopback address that nobody listened on a moment ago."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]

@@ -9,13 +9,13 @@ import contextlib
 import getpass
 import os
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from slurm_hooks.sandbox.box.ports import free_port_block
 from slurm_hooks.slurm.render import include_lines
 
 DEADLINE_SECONDS = 30
@@ -79,7 +79,7 @@ def _slurm_conf(directory: Path, log_file: Path) -> str:
         (
             "ClusterName=scratch",
             "SlurmctldHost=localhost(127.0.0.1)",
-            f"SlurmctldPort={_free_port()}",
+            f"SlurmctldPort={free_port_block(1)}",
             f"SlurmUser={getpass.getuser()}",
             "AuthType=auth/none",
             "CredType=cred/none",
@@ -93,12 +93,6 @@ def _slurm_conf(directory: Path, log_file: Path) -> str:
             "",
         )
     )
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def _wait_until_it_answers(controller: ScratchSlurmctld, process: subprocess.Popen[bytes]) -> None:

@@ -27,7 +27,7 @@ demo: install ## Run the main story on a real Slurm cluster in a box: a job wait
 
 test: install lint types layers ## Run all checks and tests (`make thorough` walks on from there)
 	@$(BIN)/python3 -m pytest -m 'not slow' --numprocesses 2
-	@$(BIN)/python3 -m pytest -m 'slow and not thorough' --numprocesses 5 --dist loadscope
+	@$(BIN)/python3 -m pytest -m 'slow and not thorough' --numprocesses 6 --dist loadgroup --no-loadscope-reorder
 
 quick: install ## Run the tests that start no daemons, under a minute
 	@$(BIN)/python3 -m pytest -m 'not slow' --numprocesses 2
@@ -36,7 +36,7 @@ thorough: install ## Walk the proofs for all Slurm versions, second deaths and a
 	@$(BIN)/python3 -m pytest -m thorough --numprocesses 2
 
 end-to-end: install ## Run the tests on real Slurm daemons alone
-	@$(BIN)/python3 -m pytest tests/end_to_end --numprocesses 5 --dist loadscope
+	@$(BIN)/python3 -m pytest tests/end_to_end --numprocesses 6 --dist loadgroup --no-loadscope-reorder
 
 lint: install ## Check style
 	@$(BIN)/ruff check .

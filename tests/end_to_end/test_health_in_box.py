@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +42,12 @@ def boot_id(fleet: Fleet, node: str) -> str:
     """Empty while the node is between two boots."""
     path = fleet.box.layout.node(node) / "proc/sys/kernel/random/boot_id"
     return path.read_text(encoding="ascii").strip() if path.exists() else ""
+
+
+def wait_until_booted_before_this_second(fleet: Fleet, node: str) -> None:
+    """slurmctld takes a reboot that it asks for in the second of the last boot for over at once."""
+    asked_at = time.time()
+    fleet.box.wait_until(f"a second after {node} was up", lambda: time.time() >= asked_at + 1, 5)
 
 
 def test_job_on_healthy_gpus_passes_prolog_and_epilog(start_fleet: Callable[..., Fleet]) -> None:
@@ -95,6 +102,7 @@ def test_reboot_keeps_the_vm_and_its_disk_and_cures_what_does_not_last(
     fleet.box.control.gpu_fault(N0, "no-driver")
     kept = fleet.box.layout.node(N0) / "var/lib/kept"
     kept.touch()
+    wait_until_booted_before_this_second(fleet, N0)
     fleet.slurm("scontrol", "reboot", "ASAP", "nextstate=RESUME", "reason=mine", N0)
     fleet.box.wait_until("a new boot", lambda: boot_id(fleet, N0) not in ("", boot), UP_SECONDS)
     fleet.wait_until_up(N0)

@@ -15,7 +15,7 @@ from slurm_hooks.health.host import Host
 from slurm_hooks.health.model import Context, Verdict
 from slurm_hooks.health.policy import Deadlines, ExpectedHardware, HealthPolicy, Thresholds
 from slurm_hooks.health.registry import all_checks
-from slurm_hooks.programs import log_line
+from slurm_hooks.programs import node_log
 
 _Part = TypeVar("_Part", Thresholds, Deadlines, ExpectedHardware)
 
@@ -68,7 +68,7 @@ def policy_or_defaults(host: Host, context: Context) -> HealthPolicy:
         return load_policy(host)
     except PolicyError as error:
         for mistake in error.mistakes:
-            log_line.write(
+            node_log.write(
                 host.log_file,
                 str(context),
                 "ERROR",

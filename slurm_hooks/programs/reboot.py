@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 
 from slurm_hooks.health.children import PATH, run_program
+from slurm_hooks.health.drains import remember_reboot
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.slurmd import UsageError, host_of
 from slurm_hooks.programs import node_log, surroundings
@@ -47,6 +48,7 @@ def main() -> int:
         log_file = host.log_file
         node_log.write(log_file, NAME, "WARNING", "reboot asked for", node=host.name)
         _watch(host, patience_seconds)
+        remember_reboot(host)
         return _reboot(host)
     except UsageError as error:
         sys.stderr.write(f"{NAME}: {error}\n")

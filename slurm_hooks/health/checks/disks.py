@@ -47,10 +47,10 @@ class DiskSpaceCheck:
         "Asks the file systems at the paths of `disks` in the policy. Fuller than"
         " disk_full_percent, or out of inodes (inodes_full_percent), means what"
         " `disk_full_verdict` says: MANUAL, since a job has filled the disk, no hardware is at"
-        " fault, and only a person knows what may be removed; REPLACE, since a new VM has empty disks; or WARN. A disk that never had room on"
-        " this VM is MANUAL all the same: it would be full on the next VM, too. Fuller than"
-        " disk_warn_percent is a WARN, and so is everything in the background while a job runs,"
-        " since its Epilog may clean up after it."
+        " fault, and only a person knows what may be removed; REPLACE, since a new VM has empty"
+        " disks; or WARN. A disk that never had room on this VM is MANUAL all the same: it would be"
+        " full on the next VM, too. Fuller than disk_warn_percent is a WARN, and so is everything in"
+        " the background while a job runs, since its Epilog may clean up after it."
     )
 
     def run(self, evidence: Evidence) -> Iterator[Finding]:

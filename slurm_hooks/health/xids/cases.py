@@ -46,8 +46,8 @@ class _Seen:
 
 
 def cases_of(logged: Iterable[LoggedXid], own_processes: Collection[int]) -> list[XidCase]:
-    """The cases in some log lines, by address and Xid. `own_processes` are ids of probes of ours that
-    live: those of dead ones may be anybody's by now."""
+    """The cases in some log lines, by address and Xid. `own_processes` are ids of our probes that
+    live: the ids of dead ones may be anybody's by now."""
     groups: dict[tuple[str, int], list[_Seen]] = {}
     for line in logged:
         first, last = parse_xid(line.first), parse_xid(line.last)

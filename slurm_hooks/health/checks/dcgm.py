@@ -58,7 +58,7 @@ class _Result(NamedTuple):
 
 
 def failed_tests(output: str) -> list[str] | None:
-    """The names of the tests that failed in an answer of dcgmi; None where it tells no result."""
+    """The names of the tests of hardware that failed in an answer of dcgmi; None where it tells no result."""
     try:
         results = list(_results(output))
     except (ValueError, RecursionError):
@@ -77,7 +77,7 @@ class DcgmCheck:
     explanation = (
         "Runs `dcgmi diag -r 1 -j` while no job and no process is on the GPUs, at most every"
         " dcgm_every_minutes. A failure of hardware on any GPU means RESET, one of software (a"
-        " missing library, no host engine, a setting) is UNKNOWN. A diagnostic that does not end may"
+        " missing library, no host engine, a setting) is UNKNOWN. One that does not end may"
         " leave nv-hostengine hanging: its service is restarted, and that is a WARN. An answer that"
         " nobody can read is UNKNOWN. Without dcgmi, or on a busy node, nothing is done."
     )
@@ -191,7 +191,7 @@ def _result(test: str, gpu_index: int | None, told: dict[str, Any]) -> _Result:
 
 
 def _number(value: object) -> int:
-    return int(value) if isinstance(value, int) or str(value).isdecimal() else -1
+    return int(str(value)) if str(value).isdecimal() else -1
 
 
 def _index(result: dict[str, Any]) -> int | None:

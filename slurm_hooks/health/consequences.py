@@ -11,7 +11,7 @@ from slurm_hooks.health.policy import HealthPolicy
 from slurm_hooks.health.reason import HealthReason, format_reason
 from slurm_hooks.health.report import Report
 from slurm_hooks.health.slurmctld import NotTold, SlurmController
-from slurm_hooks.programs import log_line
+from slurm_hooks.programs import node_log
 
 _LEVELS = {Verdict.OK: "INFO", Verdict.WARN: "WARNING", Verdict.UNKNOWN: "WARNING"}
 
@@ -35,7 +35,7 @@ def log_findings(
 
 def log(host: Host, context: Context, level: str, message: str, **fields: object) -> None:
     """One line of the node's health log."""
-    log_line.write(host.log_file, str(context), level, message, node=host.name, **fields)
+    node_log.write(host.log_file, str(context), level, message, node=host.name, **fields)
 
 
 def drain(

@@ -1,7 +1,8 @@
 """What this node remembers of a drain that a health run made, on its own disk.
 
 A VM that comes back with its disk, but with another boot, was rebooted since: when its run passes
-it may ask to be let back. A replaced VM has no such memory and needs none.
+it may ask to be let back. Whether it is heard is for the reason to say that slurmctld has. A
+replaced VM has no such memory and needs none.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 from slurm_hooks.health import files
 from slurm_hooks.health.host import Host
+from slurm_hooks.health.identity import boot_of
 from slurm_hooks.health.model import Verdict
 
 _FILE = "drained"
@@ -31,6 +33,13 @@ class OwnDrain(NamedTuple):
 def remember_drain(host: Host, drain: OwnDrain) -> None:
     """Write down that a run of this boot drained the node."""
     files.write_text(_path(host), f"{drain.verdict} {drain.boot}\n{drain.untold}\n")
+
+
+def remember_reboot(host: Host) -> None:
+    """Write down that the node reboots: the first run after it asks to be let back, also where
+    somebody else than a health run has drained the node."""
+    if read_drain(host) is None:
+        remember_drain(host, OwnDrain(Verdict.REBOOT, boot_of(host)))
 
 
 def read_drain(host: Host) -> OwnDrain | None:

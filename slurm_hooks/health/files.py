@@ -24,6 +24,15 @@ def read_text(path: str) -> str:
         os.close(descriptor)
 
 
+def read_all(path: str) -> str:
+    """A whole file of the kernel's, which comes in pieces; empty where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(LARGEST_BYTES * 16).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
 def write_text(path: str, text: str) -> bool:
     """Put a file in place by rename, readable by root alone; whether that worked."""
     unfinished = f"{path}.{os.getpid()}"

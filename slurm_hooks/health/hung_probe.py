@@ -1,41 +1,63 @@
-"""The probe that was left behind hanging: as long as it is there, no other is started beside it."""
+"""The probe that was given up: as long as it is there, no other is started beside it.
+
+A driver call that hangs may be one that SIGKILL ends or one that it does not. Either way the Epilog
+of the same job comes a moment later, and another probe would only hang again.
+"""
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 from slurm_hooks.health import files
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.identity import boot_of
+from slurm_hooks.health.model import Context
 
 _FILE = "hung-probe"
-_WORDS = 4
+_HUNG, _SLOW, _NOBODY = "hung", "slow", "-"
+_WORDS = 6
+_SECONDS_TO_DIE = 30.0
+"""A slow call comes back, and then its process is killed. One that is there for longer hangs."""
+_KNOWN_SECONDS = 600.0
+"""For as long as Epilogs take a hang as known, though its process is gone."""
 
 
-class HungProbe(NamedTuple):
-    """A process of ours that could not be ended, and the check that it hangs in."""
+class GivenUp(NamedTuple):
+    """A probe of ours that was given up, and the check that it was in. Where `is_hang` is false it
+    was slow and is about to end."""
 
-    process_id: int
     check: str
+    is_hang: bool
+    is_there: bool
 
 
-def remember(host: Host, process_id: int, check: str) -> None:
-    """Write down a probe that was given up."""
-    began = _start_ticks(process_id)
-    if began:
-        files.write_text(_path(host), f"{process_id} {began} {check} {_real_boot()}\n")
+def remember(host: Host, process_id: int, check: str, *, is_hang: bool) -> None:
+    """Write down a probe that was given up just now."""
+    began = _start_ticks(process_id) or _NOBODY
+    manner = _HUNG if is_hang else _SLOW
+    words = (process_id, began, check or _NOBODY, _real_boot(), manner, int(time.time()))
+    files.write_text(_path(host), " ".join(map(str, words)) + "\n")
 
 
-def still_hanging(host: Host) -> HungProbe | None:
-    """The probe that was given up, if it is alive still. Forgets it otherwise."""
+def given_up(host: Host, context: Context) -> GivenUp | None:
+    """The probe that was given up, where a run of this context must not start another one: it is
+    there still, or an Epilog comes soon after a hang. Forgets what means nothing any more."""
     parts = files.read_text(_path(host)).split()
-    if len(parts) != _WORDS or not parts[0].isdigit():
+    if len(parts) != _WORDS or not parts[0].isdigit() or not parts[5].isdigit():
         return None
-    process_id, began, check, boot = parts
-    if boot != _real_boot() or _start_ticks(int(process_id)) != began:
+    process_id, began, check, boot, manner, given_up_at = parts
+    if boot != _real_boot():
         files.remove(_path(host))
         return None
-    return HungProbe(int(process_id), check)
+    is_there = began not in (_NOBODY, "") and _start_ticks(int(process_id)) == began
+    age, was_hang = time.time() - int(given_up_at), manner == _HUNG
+    if is_there:
+        return GivenUp(check, was_hang or age > _SECONDS_TO_DIE, is_there=True)
+    if was_hang and 0 <= age < _KNOWN_SECONDS:
+        return GivenUp(check, True, is_there=False) if context is Context.EPILOG else None
+    files.remove(_path(host))
+    return None
 
 
 def _real_boot() -> str:

@@ -64,5 +64,7 @@ class HealthPolicy(NamedTuple):
     most_restarts: int = 3
     """A job that was queued again so often is not queued again by an Epilog."""
     disks: tuple[str, ...] = ("/", "/mnt/localssd", "/mnt/localdisk")
+    disk_full_verdict: Verdict = Verdict.MANUAL
+    """What a disk means that a job has filled: MANUAL, REPLACE or WARN."""
     thresholds: Thresholds = Thresholds()
     deadlines: Deadlines = Deadlines()

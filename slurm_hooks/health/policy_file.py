@@ -15,7 +15,7 @@ from slurm_hooks.health.host import Host
 from slurm_hooks.health.model import Context, Verdict
 from slurm_hooks.health.policy import Deadlines, ExpectedHardware, HealthPolicy, Thresholds
 from slurm_hooks.health.registry import all_checks
-from slurm_hooks.programs import log_line
+from slurm_hooks.programs import node_log
 
 _Part = TypeVar("_Part", Thresholds, Deadlines, ExpectedHardware)
 
@@ -26,9 +26,11 @@ KEYS = (
     "machine_types",
     "most_restarts",
     "disks",
+    "disk_full_verdict",
     "thresholds",
     "deadlines",
 )
+DISK_FULL_VERDICTS = (str(Verdict.WARN), str(Verdict.MANUAL), str(Verdict.REPLACE))
 SWITCHES = ("on", "off", "observe")
 _HIGHEST_XID = 9999
 _SHORTEST_SECONDS = 1.0
@@ -68,7 +70,7 @@ def policy_or_defaults(host: Host, context: Context) -> HealthPolicy:
         return load_policy(host)
     except PolicyError as error:
         for mistake in error.mistakes:
-            log_line.write(
+            node_log.write(
                 host.log_file,
                 str(context),
                 "ERROR",
@@ -131,6 +133,7 @@ class _Reader:
                 tree.get("most_restarts", HealthPolicy().most_restarts)
             ),
             disks=self._disks(tree.get("disks")),
+            disk_full_verdict=self._disk_full_verdict(tree.get("disk_full_verdict")),
             thresholds=self._numbers(Thresholds(), "thresholds", tree.get("thresholds")),
             deadlines=self._deadlines(tree.get("deadlines")),
         )
@@ -180,6 +183,15 @@ class _Reader:
             if not isinstance(path, str) or not path.startswith("/"):
                 self.mistakes.append(f"disks: {path!r} is no absolute path")
         return tuple(path for path in paths if isinstance(path, str))
+
+    def _disk_full_verdict(self, value: object) -> Verdict:
+        if value is None:
+            return HealthPolicy().disk_full_verdict
+        if not isinstance(value, str) or value not in DISK_FULL_VERDICTS:
+            words = ", ".join(DISK_FULL_VERDICTS)
+            self.mistakes.append(f"disk_full_verdict: {value!r} is none of {words}")
+            return HealthPolicy().disk_full_verdict
+        return Verdict(value)
 
     def _deadlines(self, value: object) -> Deadlines:
         deadlines = self._numbers(Deadlines(), "deadlines", value)

@@ -1,6 +1,6 @@
-"""The name under which the driver sees our probe, so that its own Xids are not held against a GPU.
+"""The name under which the driver and `ps` show our probe, for people who read the kernel log.
 
-With Xid 119 every further call makes the driver log one more, in the name of who called.
+Any user can name a program so: nothing is decided by it.
 """
 
 from __future__ import annotations

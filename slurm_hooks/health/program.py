@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.slurmd import USAGE, UsageError, host_of
-from slurm_hooks.programs import log_line, surroundings
+from slurm_hooks.programs import node_log, surroundings
 
 Work = Callable[[Host, Mapping[str, str]], int]
 
@@ -37,9 +37,9 @@ def run(program: Program, arguments: Sequence[str], work: Work) -> int:
         log_file = host.log_file
         return work(host, os.environ)
     except UsageError as error:
-        log_line.write(log_file, program.name, "ERROR", "called wrongly", why=error)
+        node_log.write(log_file, program.name, "ERROR", "called wrongly", why=error)
     except Exception as error:
         kind = type(error).__name__
         message = "health run failed by itself"
-        log_line.write(log_file, program.name, "ERROR", message, kind=kind, why=error)
+        node_log.write(log_file, program.name, "ERROR", message, kind=kind, why=error)
     return 0

@@ -3,7 +3,9 @@
 `slurm-hooks: VERDICT check detail inst=ID boot=ID ctx=prolog job=7 restarts=0 gpus=8/8`
 
 The prefix says whose it is, instance and boot which VM it is about: a drain must not outlive that.
-Most important first, since `sinfo` cuts reasons off. Pure.
+Most important first, since `sinfo` cuts reasons off. Slurm's own words that follow are no part of
+it. One thing Slurm finds itself: a node that registers with too few GPUs, as one does whose reboot
+did not bring them back. Its words are read as a finding like the node's own. Pure.
 """
 
 from __future__ import annotations
@@ -12,12 +14,17 @@ import re
 from typing import NamedTuple
 
 from slurm_hooks.health.model import Context, Verdict
+from slurm_hooks.health.slurm_reasons import REBOOT_ISSUED, is_of_slurm, tells_missing_gpus
 
 PREFIX = "slurm-hooks: "
 LONGEST_DETAIL = 160
 BOOT_LENGTH = 8
 """Of a boot id, its first hexadecimal digits: enough to tell the boots of one VM apart."""
 
+MISSING_GPUS = "inventory"
+"""The node's own check for what Slurm says of GPUs that are missing."""
+
+_SEPARATOR = " : "
 _FORM = re.compile(
     r"slurm-hooks: (?P<verdict>[A-Z]+) (?P<check>[a-z][a-z0-9_]*)(?: (?P<detail>.*?))?"
     r" inst=(?P<instance>[0-9]+|\?) boot=(?P<boot>[0-9a-f]{8}|\?)"
@@ -65,7 +72,7 @@ def format_reason(reason: HealthReason) -> str:
 
 
 def parse_reason(text: str) -> HealthReason | None:
-    """Read a reason again; None for any that no health run has written."""
+    """Read a reason again; None for any that is not a health run's own, word for word."""
     match = _FORM.fullmatch(text.strip())
     if match is None or match["verdict"] not in Verdict.__members__:
         return None
@@ -84,6 +91,30 @@ def parse_reason(text: str) -> HealthReason | None:
         gpus_used=_number(match["used"]),
         gpus_present=_number(match["present"]),
     )
+
+
+def is_condemned(text: str) -> bool:
+    """Whether a node's reason may tell of its health; costs nothing where it is empty."""
+    return text.startswith(PREFIX) or tells_missing_gpus(text)
+
+
+def health_reason_of(text: str) -> HealthReason | None:
+    """What a node's reason tells of its health; None for the reasons of anybody else.
+
+    The last word counts. Slurm says nothing of VM and boot: both are unknown.
+    """
+    if not is_condemned(text):
+        return None
+    while True:
+        own = parse_reason(text)
+        if own is not None:
+            return own
+        before, _, last = text.rpartition(_SEPARATOR)
+        if tells_missing_gpus(last):
+            return HealthReason(Verdict.REBOOT, MISSING_GPUS, last, "", "")
+        if not before or not (last == REBOOT_ISSUED or is_of_slurm(last)):
+            return None
+        text = before
 
 
 def _number(text: str | None) -> int | None:

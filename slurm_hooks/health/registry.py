@@ -33,6 +33,7 @@ _CHECKS: tuple[tuple[str, str], ...] = (
     ("network", "NetworkCheck"),
     ("network", "RdmaCheck"),
     ("disks", "DisksCheck"),
+    ("disks", "DiskSpaceCheck"),
     ("tasks", "StuckTasksCheck"),
     ("tasks", "LoadCheck"),
     ("processes", "GhostProcessesCheck"),

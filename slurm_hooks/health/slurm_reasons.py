@@ -14,6 +14,10 @@ NOT_RESPONDING = "Not responding"
 RESUME_TIMEOUT = "ResumeTimeout reached"
 """Slurm's words in the reason after ResumeTimeout: alone in 22.05, appended from 23.02."""
 
+REBOOT_ISSUED = "reboot issued"
+"""Slurm's words, after the node's reason, once slurmd was told to reboot (22.05 measured, later
+ones from source). They stay when a node that was drained before comes back drained."""
+
 REBOOT_TIMED_OUT = "reboot timed out"
 """Slurm's words, after the reason that the reboot had, when a node did not come back of it."""
 
@@ -46,6 +50,11 @@ _GPUS_MISSING = re.compile(r"gres/gpu(:\S+)? count (reported lower|too low)")
 def is_of_slurm(reason: str) -> bool:
     """Whether slurmctld or slurmd gave the reason by itself."""
     return reason.startswith(_BEGINNINGS) or reason.endswith(REBOOT_TIMED_OUT)
+
+
+def is_reboot_issued(reason: str) -> bool:
+    """Whether slurmctld has written to the reason that slurmd was told to reboot."""
+    return f" : {REBOOT_ISSUED}" in reason
 
 
 def tells_missing_gpus(reason: str) -> bool:

@@ -13,7 +13,7 @@ import time
 
 from slurm_hooks.health.children import PATH, Ended, run_program
 from slurm_hooks.health.host import Host
-from slurm_hooks.health.reason import PREFIX, parse_reason
+from slurm_hooks.health.reason import PREFIX, health_reason_of
 from slurm_hooks.health.slurm_reasons import is_of_slurm
 
 _USUAL_DIRECTORIES = ("/usr/bin", "/usr/local/bin", "/opt/slurm/bin", "/usr/sbin")
@@ -51,22 +51,23 @@ class SlurmController:
     def ask_for_return(self, reason: str) -> bool:
         """Say in the reason of this drained node that it is well again. Raises NotTold.
 
-        Only where the present reason is a health run's own; whether that was so.
+        Only where the present reason tells of its health and of nothing else; whether that was so.
         """
         state, present = self._state_and_reason()
-        if "DRAIN" not in state or parse_reason(present) is None:
+        if "DRAIN" not in state or health_reason_of(present) is None:
             return False
         self._update(f"nodename={self._name()}", f"reason={reason}")
         return True
 
     def tell_later(self, reason: str) -> bool:
-        """Say why an exit status of ours drained this node, after slurmctld did not hear it then.
+        """Say what a run of ours found on this drained node, after slurmctld did not hear it then.
 
-        Only where the present reason is the one that follows from an exit status; whether that was
-        so. Raises NotTold.
+        Only where the present reason is the one that follows from an exit status, or one of ours
+        that says less; whether that was so. Raises NotTold.
         """
         state, present = self._state_and_reason()
-        if "DRAIN" not in state or present not in _OF_EXIT_STATUS:
+        is_ours = health_reason_of(present) is not None and not _is_as_grave(present, reason)
+        if "DRAIN" not in state or not (present in _OF_EXIT_STATUS or is_ours):
             return False
         self._update(f"nodename={self._name()}", f"reason={reason}")
         return True
@@ -130,7 +131,7 @@ class SlurmController:
 
 def _is_as_grave(present: str, new: str) -> bool:
     """Whether the node is drained already for the same boot, and for nothing milder."""
-    old, wanted = parse_reason(present), parse_reason(new)
+    old, wanted = health_reason_of(present), health_reason_of(new)
     if old is None or wanted is None:
         return False
     same_boot = (old.instance_id, old.boot) == (wanted.instance_id, wanted.boot)

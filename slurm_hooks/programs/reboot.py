@@ -13,9 +13,10 @@ import time
 from collections.abc import Sequence
 
 from slurm_hooks.health.children import PATH, run_program
+from slurm_hooks.health.drains import remember_reboot
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.slurmd import UsageError, host_of
-from slurm_hooks.programs import log_line, surroundings
+from slurm_hooks.programs import node_log, surroundings
 
 NAME = "slurm-hooks-reboot"
 USAGE = """usage: slurm-hooks-reboot [--root DIR] [--node NAME] [--patience SECONDS]
@@ -45,14 +46,15 @@ def main() -> int:
     try:
         host, patience_seconds = _understood(arguments)
         log_file = host.log_file
-        log_line.write(log_file, NAME, "WARNING", "reboot asked for", node=host.name)
+        node_log.write(log_file, NAME, "WARNING", "reboot asked for", node=host.name)
         _watch(host, patience_seconds)
+        remember_reboot(host)
         return _reboot(host)
     except UsageError as error:
         sys.stderr.write(f"{NAME}: {error}\n")
-        log_line.write(log_file, NAME, "ERROR", "called wrongly", why=error)
+        node_log.write(log_file, NAME, "ERROR", "called wrongly", why=error)
     except OSError as error:
-        log_line.write(log_file, NAME, "ERROR", "reboot failed", why=error)
+        node_log.write(log_file, NAME, "ERROR", "reboot failed", why=error)
     return 1
 
 
@@ -82,11 +84,11 @@ def _reboot(host: Host) -> int:
         try:
             ended = run_program((path, *words), seconds, {"PATH": PATH})
         except OSError as error:
-            log_line.write(host.log_file, NAME, "ERROR", "not run", command=name, why=error)
+            node_log.write(host.log_file, NAME, "ERROR", "not run", command=name, why=error)
             continue
         if not ended.is_good:
             why = ended.output or f"exit status {ended.status}"
-            log_line.write(host.log_file, NAME, "ERROR", "failed", command=name, why=why)
+            node_log.write(host.log_file, NAME, "ERROR", "failed", command=name, why=why)
     return 0
 
 
@@ -117,7 +119,7 @@ def _leave_the_service(host: Host) -> None:
 
 
 def _force(host: Host, step_seconds: float) -> None:
-    log_line.write(host.log_file, NAME, "ERROR", "still up, reboot is forced", node=host.name)
+    node_log.write(host.log_file, NAME, "ERROR", "still up, reboot is forced", node=host.name)
     for step in _FORCED_STEPS:
         _append(host.path("proc", "sysrq-trigger"), step)
         time.sleep(step_seconds)

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from slurm_hooks.health.reason import is_condemned
 from slurm_hooks.health.slurm_reasons import is_of_slurm
 from slurm_hooks.history.event import Event, EventKind
 from slurm_hooks.reconcile.actions import Action, Notice, NoticeKind
@@ -30,7 +31,7 @@ from slurm_hooks.reconcile.repair_events import (
     skipped_event,
 )
 from slurm_hooks.reconcile.repair_limits import forbidden, too_many
-from slurm_hooks.reconcile.repairs import RepairLog, is_condemned
+from slurm_hooks.reconcile.repairs import RepairLog
 from slurm_hooks.reconcile.scene import Scene
 from slurm_hooks.reconcile.snapshot import Unavailable
 from slurm_hooks.slurm.model import JobState, NodeFlag

@@ -13,7 +13,7 @@ class RepairKind(enum.StrEnum):
 
     RETURN = "lift the drain"
     RETURN_OFF = "lift the drain of a node that is off"
-    REBOOT = "reboot, after which it serves again"
+    REBOOT = "reboot, after which a health run decides"
     REPLACE = "power down, so that its VM is deleted"
 
 

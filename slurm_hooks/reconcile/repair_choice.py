@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from slurm_hooks.health.model import Verdict
-from slurm_hooks.health.reason import HealthReason
+from slurm_hooks.health.reason import HealthReason, health_reason_of
+from slurm_hooks.health.slurm_reasons import is_reboot_issued
 from slurm_hooks.history.event import Event, EventKind
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import VmPhase
 from slurm_hooks.reconcile.repair_actions import RepairKind
 from slurm_hooks.reconcile.repair_events import Sighting, reboot_key, return_key
-from slurm_hooks.reconcile.repairs import RepairLog, Standing, health_reason_of, standing_of
+from slurm_hooks.reconcile.repairs import RepairLog, Standing, standing_of
 from slurm_hooks.reconcile.views import NodeView
 from slurm_hooks.slurm.model import NodeFlag
 
@@ -136,24 +137,50 @@ def _rests(one: Condemned, log: RepairLog, now: datetime) -> bool:
 
 def _reboot_or_more(
     one: Condemned, log: RepairLog, boot_timeout_seconds: int, now: datetime
-) -> Repair:
+) -> Repair | None:
     """A reboot that was asked for and is not to be seen is asked for again, until it is late; one
-    that was carried out and helped nothing is the last. What is about an unknown boot may come of
-    any reboot of the VM."""
-    reason, key = one.reason, reboot_key(one.sighting, one.instance_id)
+    that was carried out and helped nothing is the last. In between it is the node's turn to say
+    how it is."""
+    reason = one.reason
     reboots = [
         event
         for event in _reboots_of_vm(one, log)
         if event.check == reason.check or not reason.boot
     ]
-    mine = [event for event in reboots if event.key == key and reason.boot]
-    if len(mine) < len(reboots):
+    if not reboots:
+        return Repair(RepairKind.REBOOT, f"{reason.check}: {reason.detail}".rstrip(": "))
+    last = reboots[-1]
+    if _is_about_boot_after(one, reboots):
         return Repair(RepairKind.REPLACE, f"{reason.check} fails again after a reboot")
-    if mine and _has_booted_since(one, mine[0]):
-        return Repair(RepairKind.RETURN, "it was rebooted since")
-    if mine and now - mine[0].time_utc > timedelta(seconds=boot_timeout_seconds):
+    back_utc = _back_utc(one, last)
+    is_late = now - (back_utc or last.time_utc) > timedelta(seconds=boot_timeout_seconds)
+    if back_utc is not None:
+        late = Repair(RepairKind.REPLACE, "no health run has passed since its reboot")
+        return late if is_late else None
+    if is_late:
         return Repair(RepairKind.REPLACE, "its reboot was asked for in vain")
     return Repair(RepairKind.REBOOT, f"{reason.check}: {reason.detail}".rstrip(": "))
+
+
+def _is_about_boot_after(one: Condemned, reboots: list[Event]) -> bool:
+    """Whether the finding is one of a boot that such a reboot has led to. What is about an unknown
+    boot may come of any, unless the node has booted since it was told."""
+    node = one.view.node
+    if one.reason.boot:
+        key = reboot_key(one.sighting, one.instance_id)
+        return any(event.key != key for event in reboots)
+    booted_utc, told_utc = node.boot_time_utc, node.reason_time_utc
+    if booted_utc is None or told_utc is None or node.state.has(NodeFlag.INVALID_REG):
+        return True
+    return booted_utc <= reboots[-1].time_utc or told_utc > booted_utc
+
+
+def _back_utc(one: Condemned, reboot: Event) -> datetime | None:
+    """Since when the node is back of a reboot; None where it is not, as far as can be told."""
+    node = one.view.node
+    if node.boot_time_utc is not None and node.boot_time_utc > reboot.time_utc:
+        return node.boot_time_utc
+    return reboot.time_utc if is_reboot_issued(node.reason) else None
 
 
 def _for_rebooting(
@@ -172,8 +199,3 @@ def _reboots_of_vm(one: Condemned, log: RepairLog) -> list[Event]:
         for event in log.of_node(one.name, EventKind.VM_REBOOT)
         if event.instance_id == one.instance_id
     ]
-
-
-def _has_booted_since(one: Condemned, reboot: Event) -> bool:
-    booted = one.view.node.boot_time_utc
-    return booted is not None and booted > reboot.time_utc

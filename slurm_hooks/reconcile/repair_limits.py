@@ -17,6 +17,11 @@ from slurm_hooks.health.reason import HealthReason
 from slurm_hooks.history.event import Event, EventKind
 from slurm_hooks.reconcile.repairs import RepairLog
 
+DONE_BY_USERS = frozenset({"disk_space"})
+"""Checks that fail by what jobs do. They say nothing of a bad policy or driver, so any user could
+stop the repairs of a pool with them. A node finds its disk full by a job only where that disk has
+had room on the same VM, so a bad threshold replaces nothing."""
+
 REPAIRS = (EventKind.VM_REBOOT, EventKind.VM_DELETION)
 """What counts as a repair of a node. One by SuspendTime, or by a person, does not."""
 
@@ -78,7 +83,7 @@ def too_many(
         (
             event
             for event in (*log.condemned.get(pool, ()), *seen)
-            if resumed is None or event.time_utc > resumed
+            if event.check not in DONE_BY_USERS and (resumed is None or event.time_utc > resumed)
         ),
         key=lambda event: event.time_utc,
     )

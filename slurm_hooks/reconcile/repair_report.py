@@ -12,15 +12,10 @@ from datetime import datetime
 
 from slurm_hooks.cluster.policy import Policy
 from slurm_hooks.cluster.topology import Cluster
+from slurm_hooks.health.reason import health_reason_of, is_condemned
 from slurm_hooks.history.event import Event
 from slurm_hooks.reconcile.repair_limits import forbidden, repairs_of
-from slurm_hooks.reconcile.repairs import (
-    RepairLog,
-    Standing,
-    health_reason_of,
-    is_condemned,
-    standing_of,
-)
+from slurm_hooks.reconcile.repairs import RepairLog, Standing, standing_of
 from slurm_hooks.slurm.model import Node, NodeFlag
 
 _WAITS = {

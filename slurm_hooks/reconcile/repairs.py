@@ -1,8 +1,6 @@
 """Condemned nodes, and what was done for them before: the words of repairs. Pure.
 
-A node tells why it was drained in its reason (`health/reason.py`). Slurm's own words that follow
-are no part of it. One thing Slurm finds itself: a node that registers with too few GPUs, as one
-does whose reboot did not bring them back. Its words are read as a finding like the node's own.
+A node tells why it was drained in its reason (`health/reason.py`).
 """
 
 from __future__ import annotations
@@ -12,20 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from slurm_hooks.health.model import Verdict
-from slurm_hooks.health.reason import PREFIX, HealthReason, parse_reason
-from slurm_hooks.health.slurm_reasons import is_of_slurm, tells_missing_gpus
 from slurm_hooks.history.event import Event, EventKind
 from slurm_hooks.reconcile.repair_actions import RepairKind
 from slurm_hooks.slurm.model import BaseState, Node, NodeFlag
-
-MISSING_GPUS = "inventory"
-"""The node's own check for the same."""
-
-_SEPARATOR = " : "
-_REBOOT_ISSUED = "reboot issued"
-"""What slurmctld appends to the reason of a node that it reboots (22.05 measured, later ones from
-source). From 23.02 it appends its own reasons, too."""
 
 _POWER = (
     NodeFlag.POWER_DOWN,
@@ -53,30 +40,6 @@ _STANDINGS = {
     RepairKind.REBOOT: (Standing.DRAINED,),
     RepairKind.REPLACE: (Standing.DRAINED, Standing.REBOOTING, Standing.SILENT),
 }
-
-
-def is_condemned(text: str) -> bool:
-    """Whether a node's reason may tell of its health; costs nothing where it is empty."""
-    return text.startswith(PREFIX) or tells_missing_gpus(text)
-
-
-def health_reason_of(text: str) -> HealthReason | None:
-    """What a node's reason tells of its health; None for the reasons of anybody else.
-
-    The last word counts. Slurm says nothing of VM and boot: both are unknown.
-    """
-    if not is_condemned(text):
-        return None
-    while True:
-        own = parse_reason(text)
-        if own is not None:
-            return own
-        before, _, last = text.rpartition(_SEPARATOR)
-        if tells_missing_gpus(last):
-            return HealthReason(Verdict.REBOOT, MISSING_GPUS, last, "", "")
-        if not before or not (last == _REBOOT_ISSUED or is_of_slurm(last)):
-            return None
-        text = before
 
 
 def standing_of(node: Node) -> Standing:

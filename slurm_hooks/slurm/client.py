@@ -73,10 +73,10 @@ class SlurmClient(Protocol):
         """Set state, reason or both on all the named nodes. Raises SlurmError."""
 
     def reboot_nodes(self, names: Sequence[str], reason: str) -> None:
-        """Have the nodes rebooted as soon as no job runs there, and serve again after it.
+        """Have the nodes rebooted as soon as no job runs there; drained ones come back drained.
 
-        They are drained with the reason until then; slurmctld appends what became of the reboot.
-        Asked again while a reboot is under way, it is of no effect. Raises SlurmError.
+        Their reason becomes the one given; slurmctld appends what became of the reboot. Asked
+        again while a reboot is under way, it is of no effect. Raises SlurmError.
         """
 
     def set_node_addresses(self, names: Sequence[str], address: str, reason: str) -> None:

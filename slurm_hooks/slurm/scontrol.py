@@ -150,15 +150,15 @@ class ScontrolClient:
             self._commands.write("scontrol", "update", nodename, *settings)
 
     def reboot_nodes(self, names: Sequence[str], reason: str) -> None:
-        """Have the nodes rebooted as soon as no job runs there, and serve again after it.
+        """Have the nodes rebooted as soon as no job runs there; drained ones come back drained.
 
-        slurmctld refuses it without a RebootProgram. Raises SlurmError.
+        With ASAP slurmctld would lift the drain by itself, also of a node that was drained before
+        (22.05, measured). It refuses all without a RebootProgram. Raises SlurmError.
         """
         _check_names(names)
         for nodename, _ in _node_batches(names):
             nodes = nodename.removeprefix("nodename=")
-            options = ("asap", "nextstate=resume", f"reason={_one_line(reason)}")
-            self._commands.write("scontrol", "reboot", *options, nodes)
+            self._commands.write("scontrol", "reboot", f"reason={_one_line(reason)}", nodes)
 
     def set_node_addresses(self, names: Sequence[str], address: str, reason: str) -> None:
         """Have slurmctld reach all the named nodes at one address. Raises SlurmError.

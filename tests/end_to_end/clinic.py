@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from slurm_hooks.health.reason import HealthReason
+from slurm_hooks.health.reason import HealthReason, health_reason_of
 from slurm_hooks.history.event import Event, EventKind
 from slurm_hooks.history.events import FILE_NAME, EventHistory, Filter
-from slurm_hooks.reconcile.repairs import health_reason_of
 from slurm_hooks.sandbox.box.box import Box
 from tests.end_to_end.conftest import FAST_LATENCY, place_for_a_box
 from tests.end_to_end.fleet import Fleet, short_times, write_cluster

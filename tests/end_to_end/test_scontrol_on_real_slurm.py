@@ -316,6 +316,7 @@ def test_no_controller_is_unavailable(cluster: PrivateSlurm, tmp_path: Path) -> 
     assert client.responding_controller() is None
 
 
+WELL = "slurm-hooks: OK health_run passed inst=71 boot=4567abcd ctx=background"
 ILL = "slurm-hooks: REBOOT gpu_lost gpu 3 inst=71 boot=0123abcd ctx=prolog job=7 restarts=0"
 
 
@@ -323,7 +324,7 @@ def is_rebooting(client: ScontrolClient, name: str) -> bool:
     return node(client, name).state.has(NodeFlag.REBOOT_ISSUED)
 
 
-def test_node_of_ours_is_rebooted_once_it_is_free_and_serves_again(
+def test_node_of_ours_is_rebooted_once_it_is_free_and_comes_back_drained(
     client: ScontrolClient, cluster: PrivateSlurm
 ) -> None:
     name = cluster.node_names[3]
@@ -344,8 +345,14 @@ def test_node_of_ours_is_rebooted_once_it_is_free_and_serves_again(
     cluster.restart_slurmd(name)
     wait_until("it is back", lambda: not is_rebooting(client, name), 30)
     back = node(client, name)
-    assert (back.state.base, back.reason) == (BaseState.IDLE, "")
-    assert not back.state.has(NodeFlag.DRAIN)
+    assert (back.state.base, back.reason) == (BaseState.IDLE, f"{ILL} : reboot issued")
+    assert back.state.has(NodeFlag.DRAIN)
+    assert back.boot_time_utc is not None
+    assert back.boot_time_utc > awake_since
+
+    client.update_nodes([name], None, WELL)
+    client.update_nodes([name], NodeUpdate.RESUME)
+    assert not node(client, name).state.has(NodeFlag.DRAIN)
 
 
 def test_power_down_ends_a_reboot_that_does_not_come_back(

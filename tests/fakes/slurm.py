@@ -111,7 +111,7 @@ class FakeSlurm(SlurmMachine):
             self._set_reason(name, update, reason)
 
     def reboot_nodes(self, names: Sequence[str], reason: str) -> None:
-        """The nodes are drained, and wait for the reboot until they are free."""
+        """The nodes wait for the reboot until they are free."""
         self._log(Call("reboot_nodes", tuple(names), reason=reason))
         missing = [name for name in names if name not in self.nodes]
         if missing:

@@ -229,10 +229,10 @@ class SlurmMachine:
         self._program("ResumeFailProgram", names)
 
     def request_reboot(self, names: Sequence[str], reason: str) -> None:
-        """`scontrol reboot asap nextstate=resume` (22.05.8, measured)."""
+        """`scontrol reboot` (22.05.8, measured): takes no node out of service before it is free."""
         for name in names:
             if not self._has(name, NodeFlag.REBOOT_ISSUED):
-                self._set(name, add={NodeFlag.DRAIN, NodeFlag.REBOOT_REQUESTED})
+                self._set(name, add={NodeFlag.REBOOT_REQUESTED})
                 self._set_reason_text(name, reason)
 
     def issue_reboots(self) -> list[str]:
@@ -255,14 +255,13 @@ class SlurmMachine:
         return names
 
     def come_back(self, names: Sequence[str]) -> None:
-        """Their slurmd has registered after the reboot: drain and reason are over."""
+        """Their slurmd has registered after the reboot: a node that was drained is so still, with
+        its reason (22.05.8, measured)."""
         for name in names:
-            self._set(
-                name,
-                base=BaseState.IDLE,
-                remove={NodeFlag.DRAIN, NodeFlag.REBOOT_ISSUED, NodeFlag.NOT_RESPONDING},
-            )
-            self._set_reason_text(name, "")
+            gone = {NodeFlag.REBOOT_ISSUED, NodeFlag.NOT_RESPONDING}
+            self._set(name, base=BaseState.IDLE, remove=gone)
+            if not self._has(name, NodeFlag.DRAIN):
+                self._set_reason_text(name, "")
             self.nodes[name] = replace(self.nodes[name], boot_time_utc=self.now_utc)
 
     def reboot_timeout(self, names: Sequence[str]) -> None:

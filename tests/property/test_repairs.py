@@ -192,6 +192,9 @@ def test_the_walk_meets_repairs_and_stops() -> None:
             for _ in range(6):
                 ward.look()
                 ward.live()
+            if verdict is Verdict.REBOOT:
+                ward.condemn(NAMES[0], Verdict.OK)
+                ward.look()
             ward.work(NAMES[0])
             for _ in range(6):
                 ward.look()

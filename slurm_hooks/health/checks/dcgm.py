@@ -20,12 +20,52 @@ _ROOTS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 _SHOWN_CHARACTERS = 80
 
 
+_HARDWARE_CATEGORIES = frozenset({1, 2, 5, *range(9, 16)})
+"""DCGM's categories of errors: performance, Xids, and those of hardware. The others are of software
+and settings."""
+_SOFTWARE_TESTS = frozenset(
+    {
+        "software",
+        "denylist",
+        "blacklist",
+        "nvml library",
+        "cuda main library",
+        "cuda toolkit libraries",
+        "permissions and os blocks",
+        "persistence mode",
+        "environment variables",
+        "graphics processes",
+    }
+)
+"""Tests that look at no hardware, in versions of DCGM that tell no category. `software` is the one
+name that DCGM 4 has for them all."""
+
+
 class _Result(NamedTuple):
-    """What one test says. `gpu_index` is DCGM's and NVML's number; None for no single GPU."""
+    """What one test says. `gpu_index` is DCGM's and NVML's number; None for no single GPU.
+    `is_of_hardware`: if it failed, hardware did; `why` is the first thing that it says about it."""
 
     test: str
     gpu_index: int | None
     status: str
+    is_of_hardware: bool = True
+    why: str = ""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the test failed there."""
+        return self.status.upper() == "FAIL"
+
+
+def failed_tests(output: str) -> list[str] | None:
+    """The names of the tests of hardware that failed in an answer of dcgmi; None where it tells no result."""
+    try:
+        results = list(_results(output))
+    except (ValueError, RecursionError):
+        return None
+    return (
+        sorted({r.test for r in results if r.has_failed and r.is_of_hardware}) if results else None
+    )
 
 
 class DcgmCheck:
@@ -36,7 +76,8 @@ class DcgmCheck:
     summary = "DCGM's quick diagnostic passes on every GPU (where dcgmi is installed)"
     explanation = (
         "Runs `dcgmi diag -r 1 -j` while no job and no process is on the GPUs, at most every"
-        " dcgm_every_minutes. A failure on any GPU means RESET. A diagnostic that does not end may"
+        " dcgm_every_minutes. A failure of hardware on any GPU means RESET, one of software (a"
+        " missing library, no host engine, a setting) is UNKNOWN. One that does not end may"
         " leave nv-hostengine hanging: its service is restarted, and that is a WARN. An answer that"
         " nobody can read is UNKNOWN. Without dcgmi, or on a busy node, nothing is done."
     )
@@ -72,11 +113,14 @@ class DcgmCheck:
             detail = f"no JSON from dcgmi (exit {status}): {output[:_SHOWN_CHARACTERS]}"
             yield Finding(self.name, Verdict.UNKNOWN, detail)
             return
-        failures = [result for result in results if result.status.upper() == "FAIL"]
+        failures = [result for result in results if result.has_failed]
         minors = {gpu.index: gpu.minor for gpu in evidence.gpus()} if failures else {}
-        for test, index, _ in failures:
+        for result in failures:
+            index = result.gpu_index
             minor = minors.get(index) if index is not None else None
-            yield Finding(self.name, Verdict.RESET, f"DCGM test {test} failed", gpu=minor)
+            verdict = Verdict.RESET if result.is_of_hardware else Verdict.UNKNOWN
+            said = f": {result.why[:_SHOWN_CHARACTERS]}" if result.why else ""
+            yield Finding(self.name, verdict, f"DCGM test {result.test} failed{said}", gpu=minor)
         if not results:
             yield Finding(self.name, Verdict.UNKNOWN, f"dcgmi told no results (exit {status})")
         elif status != 0 and not failures:
@@ -126,11 +170,28 @@ def _results_of_test(test: dict[str, Any]) -> Iterator[_Result]:
     name = str(test.get("name", ""))
     results = _list(test, "results")
     for result in results:
-        yield _Result(name, _index(result), str(result.get("status", "")))
+        yield _result(name, _index(result), result)
     summary = test.get("test_summary")
     has_failure = any(str(result.get("status", "")).upper() == "FAIL" for result in results)
     if isinstance(summary, dict) and not has_failure:
-        yield _Result(name, None, str(summary.get("status", "")))
+        yield _result(name, None, summary)
+
+
+def _result(test: str, gpu_index: int | None, told: dict[str, Any]) -> _Result:
+    """DCGM 4, and later versions of 3, say of each error in which category it is."""
+    warnings = _list(told, "warnings")
+    categories = {warning["error_category"] for warning in warnings if "error_category" in warning}
+    is_of_hardware = (
+        not _HARDWARE_CATEGORIES.isdisjoint(_number(category) for category in categories)
+        if categories
+        else test.lower() not in _SOFTWARE_TESTS
+    )
+    why = str(warnings[0].get("warning", "")) if warnings else ""
+    return _Result(test, gpu_index, str(told.get("status", "")), is_of_hardware, why)
+
+
+def _number(value: object) -> int:
+    return int(str(value)) if str(value).isdecimal() else -1
 
 
 def _index(result: dict[str, Any]) -> int | None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from slurm_hooks.health.driver.call_signs import CallSigns
 from slurm_hooks.health.driver.model import DriverError, DriverFault, Gpu
 
 _UNINITIALIZED = 1
@@ -23,10 +24,14 @@ _VALUE_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal"
 
 
 class NvmlCalls:
-    """Calls of one driver library: the system's own, or the one that lies at `library_path`."""
+    """Calls of one driver library: the system's own, or the one that lies at `library_path`.
 
-    def __init__(self, library_path: str) -> None:
+    `signs` say at any moment which call that is.
+    """
+
+    def __init__(self, library_path: str, signs: CallSigns) -> None:
         self._library_path = library_path
+        self._signs = signs
         self._handles: dict[int, Any] = {}
         self.nvml: Any = None
 
@@ -59,6 +64,7 @@ class NvmlCalls:
         function = getattr(self.nvml, name, None)
         if function is None:
             raise _failure(int(DriverFault.FUNCTION_NOT_FOUND), name)
+        self._signs.begin(name)
         try:
             return function(*arguments)
         except self.nvml.NVMLError as error:
@@ -67,6 +73,8 @@ class NvmlCalls:
             raise _failure(int(DriverFault.FUNCTION_NOT_FOUND), name) from None
         except UnicodeDecodeError:
             raise _failure(int(DriverFault.UNKNOWN), name) from None
+        finally:
+            self._signs.end()
 
     def call_if_supported(self, name: str, *arguments: Any) -> Any | None:
         """The same, None where it is not supported."""

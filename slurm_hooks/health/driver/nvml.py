@@ -7,6 +7,7 @@ talks to one driver library. Its calls have no deadline of their own, so they be
 from __future__ import annotations
 
 from slurm_hooks.health.driver import fields
+from slurm_hooks.health.driver.call_signs import CallSigns
 from slurm_hooks.health.driver.calls import NvmlCalls
 from slurm_hooks.health.driver.model import (
     DriverError,
@@ -49,11 +50,11 @@ _PROCESS_LISTS = (
 class NvmlDriver:
     """The NVIDIA driver of this node, or the one whose library lies at `library_path`.
 
-    After `open` it answers as the protocol `Driver` says.
+    After `open` it answers as the protocol `Driver` says. `signs` tell a parent which call this is.
     """
 
-    def __init__(self, library_path: str = "") -> None:
-        self._calls = NvmlCalls(library_path)
+    def __init__(self, library_path: str = "", signs: CallSigns | None = None) -> None:
+        self._calls = NvmlCalls(library_path, signs or CallSigns())
         self._is_started = False
 
     def open(self) -> None:

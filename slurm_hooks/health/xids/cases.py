@@ -1,6 +1,6 @@
 """Xid lines of a window, put together to cases: one a GPU and Xid.
 
-What says nothing of its own is left out here: lines that our own probe caused, what the driver
+What says nothing of its own is left out here: lines that this very probe caused, what the driver
 withdrew, and the channel removals (45) that only follow from another Xid. Pure.
 """
 
@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from slurm_hooks.health.model import Verdict, gravest
-from slurm_hooks.health.probe_name import PROBE_NAME
 from slurm_hooks.health.xids.kernel_log import LoggedXid
 from slurm_hooks.health.xids.lines import XidEvent, parse_xid
 from slurm_hooks.health.xids.table import XidClass, verdict_of_xid, xid_table
@@ -20,7 +19,6 @@ PEER_ACCESS_ERROR = 137
 RECOVERY_ACTION_CHANGED = 154
 
 _CHANNEL_REMOVED = 45
-_NO_ANSWER_OF_GSP = 119
 _WITHDRAWAL = 162
 _WITHDRAWN = 163
 _REPEATED_AFTER_SECONDS = 60.0
@@ -48,7 +46,8 @@ class _Seen:
 
 
 def cases_of(logged: Iterable[LoggedXid], own_processes: Collection[int]) -> list[XidCase]:
-    """The cases in some log lines, by address and Xid. `own_processes` are ids of our probes."""
+    """The cases in some log lines, by address and Xid. `own_processes` are ids of our probes that
+    live: the ids of dead ones may be anybody's by now."""
     groups: dict[tuple[str, int], list[_Seen]] = {}
     for line in logged:
         first, last = parse_xid(line.first), parse_xid(line.last)
@@ -63,10 +62,9 @@ def cases_of(logged: Iterable[LoggedXid], own_processes: Collection[int]) -> lis
 
 
 def _is_of_own_probe(event: XidEvent, own_processes: Collection[int]) -> bool:
-    """Any process can take our probe's name, so the name counts only for what a probe causes."""
-    if event.process_id is not None and event.process_id in own_processes:
-        return True
-    return event.xid == _NO_ANSWER_OF_GSP and event.process_name == PROBE_NAME
+    """By its id alone: any user can give a program our probe's name. What an earlier probe of ours
+    met, such as a GPU that does not answer (119), counts as any other's."""
+    return event.process_id is not None and event.process_id in own_processes
 
 
 def _says_nothing_of_its_own(

@@ -15,6 +15,8 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+from slurm_hooks.health.drains import remember_reboot
+from slurm_hooks.health.host import Host
 from slurm_hooks.sandbox.box.layout import Layout
 from slurm_hooks.sandbox.box.processes import ProcessIdentity
 from slurm_hooks.sandbox.node.root import NodeRoot, NodeRootError
@@ -35,6 +37,7 @@ def run(program: str, directory: str, slurm_bin_directory: str) -> int:
         return _fail(f"{program}: not a node of the box: {node!r}")
     try:
         if program == "reboot":
+            remember_reboot(Host(root=str(layout.node(node)), name=node))
             return _reboot(layout, node)
         root = NodeRoot(layout.node(node))
         boot = root.boot()

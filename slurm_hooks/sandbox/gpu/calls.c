@@ -6,7 +6,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#define POLL_MILLISECONDS 10
 
 int initialized;
 
@@ -21,11 +24,22 @@ static void hang(const struct value *manner)
         pause();
 }
 
+/* Waits as a driver does that polls its device: in many short sleeps. */
+static void be_slow(unsigned long long milliseconds)
+{
+    const struct timespec pause_time = {.tv_nsec = POLL_MILLISECONDS * 1000000L};
+    for (unsigned long long waited = 0; waited < milliseconds; waited += POLL_MILLISECONDS)
+        nanosleep(&pause_time, NULL);
+}
+
 nvmlReturn_t fault_of(const struct state *state, const char *subject, const char *call)
 {
     char name[128];
     struct value value;
     unsigned long long number;
+    snprintf(name, sizeof name, "slow.%s", call);
+    if (state_find(state, subject, name, &value) && value_numbers(&value, &number, 1))
+        be_slow(number);
     snprintf(name, sizeof name, "hang.%s", call);
     if (state_find(state, subject, name, &value))
         hang(&value);

@@ -57,7 +57,8 @@ class GpuState:
     """One GPU, by default a healthy H100. None for what it does not support.
 
     `pci_address` is `0000:9b:00`. `processes` are ids of compute processes. `errors` gives NVML's
-    error number for a call by the call's name in C, such as nvmlDeviceGetUUID, `hangs` likewise.
+    error number for a call by the call's name in C, such as nvmlDeviceGetUUID, `hangs` likewise,
+    and `slow` the milliseconds that it takes.
     `raw` overrides single lines of the file by their keys, garbage included; None leaves out.
     """
 
@@ -84,13 +85,14 @@ class GpuState:
     is_in_multi_instance_mode: bool | None = False
     errors: Mapping[str, int] = field(default_factory=dict)
     hangs: Mapping[str, Hang] = field(default_factory=dict)
+    slow: Mapping[str, int] = field(default_factory=dict)
     raw: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class DriverState:
-    """A whole node's driver. `counted` is what NVML counts, None for all GPUs. `errors` and
-    `hangs` are for calls about no GPU, ATTACH among them, and for calls about any GPU."""
+    """A whole node's driver. `counted` is what NVML counts, None for all GPUs. `errors`, `hangs`
+    and `slow` are for calls about no GPU, ATTACH among them, and for calls about any GPU."""
 
     gpus: tuple[GpuState, ...] = ()
     version: str = "570.133.20"
@@ -98,6 +100,7 @@ class DriverState:
     counted: int | None = None
     errors: Mapping[str, int] = field(default_factory=dict)
     hangs: Mapping[str, Hang] = field(default_factory=dict)
+    slow: Mapping[str, int] = field(default_factory=dict)
     raw: Mapping[str, str | None] = field(default_factory=dict)
 
 
@@ -128,7 +131,7 @@ def _driver_lines(state: DriverState) -> dict[str, str]:
         "loaded": str(int(state.is_loaded)),
         "version": state.version,
         "count": str(len(state.gpus) if state.counted is None else state.counted),
-        **dict(_faults(state.errors, state.hangs)),
+        **dict(_faults(state)),
         **state.raw,
     }
     return {key: value for key, value in lines.items() if value is not None}
@@ -141,17 +144,19 @@ def _gpu_lines(gpu: GpuState) -> dict[str, str]:
         **dict(_memory(gpu)),
         **dict(_links(gpu)),
         **dict(_clocks_and_use(gpu)),
-        **dict(_faults(gpu.errors, gpu.hangs)),
+        **dict(_faults(gpu)),
         **gpu.raw,
     }
     return {key: value for key, value in lines.items() if value is not None}
 
 
-def _faults(errors: Mapping[str, int], hangs: Mapping[str, Hang]) -> Iterator[tuple[str, str]]:
-    for call, number in errors.items():
+def _faults(subject: GpuState | DriverState) -> Iterator[tuple[str, str]]:
+    for call, number in subject.errors.items():
         yield f"error.{call}", str(number)
-    for call, hang in hangs.items():
+    for call, hang in subject.hangs.items():
         yield f"hang.{call}", hang
+    for call, milliseconds in subject.slow.items():
+        yield f"slow.{call}", str(milliseconds)
 
 
 def _identity(gpu: GpuState) -> Iterator[tuple[str, str | None]]:

@@ -15,6 +15,7 @@
  *   gpu.0.field.214.3=ulonglong:7  the same for scope 3
  *   SUBJECT.error.CALL=NUMBER      the call fails; below `driver.` for every GPU
  *   SUBJECT.hang.CALL=killable     the call never returns; `stubborn` ignores SIGTERM as well
+ *   SUBJECT.slow.CALL=NUMBER       it takes that many milliseconds before anything else happens
  *
  * A value that is absent is not supported by the GPU. One that is no number is an unknown error.
  */

@@ -15,6 +15,9 @@ from tests.unit.health.node_roots import NodeRoot
 from tests.unit.health.runs import evidence_of, run_check
 from tests.unit.health.tools import add_tool, tool_calls
 
+_MEMORY, _LIBRARY, _INTERNAL = 10, 4, 16
+"""Of DCGM's categories of errors."""
+
 
 def _answer(root: str, results: list[dict[str, object]], **test: object) -> str:
     tests = [{"name": "software", "results": results, **test}]
@@ -22,16 +25,18 @@ def _answer(root: str, results: list[dict[str, object]], **test: object) -> str:
     return json.dumps({root: {"version": "x", "test_categories": categories}})
 
 
-def _version_3(*states: str) -> str:
+def _version_3(*states: str, test: str = "Page Retirement/Row Remap") -> str:
     results: list[dict[str, object]] = [
         {"gpu_id": str(number), "status": state, "info": ""} for number, state in enumerate(states)
     ]
-    return _answer("DCGM GPU Diagnostic", results)
+    return _answer("DCGM GPU Diagnostic", results, name=test)
 
 
-def _version_4(*states: str, group: str = "GPU") -> str:
+def _version_4(*states: str, group: str = "GPU", category: int | str = _MEMORY) -> str:
+    warning = {"warning": "It broke.", "error_id": 7, "error_category": category}
     results: list[dict[str, object]] = [
         {"entity_group": group, "entity_group_id": 1, "entity_id": number, "status": state}
+        | ({"warnings": [warning]} if state == "Fail" else {})
         for number, state in enumerate(states)
     ]
     worst = "Fail" if "Fail" in states else "Pass"
@@ -75,11 +80,49 @@ def test_a_failure_on_the_second_gpu_counts(node: NodeRoot, answer: str) -> None
     (finding,) = _found(node)
 
     assert (finding.verdict, finding.gpu) == (Verdict.RESET, 6)
-    assert finding.detail == "DCGM test software failed"
+    assert " failed" in finding.detail
+
+
+@pytest.mark.parametrize("category", [*range(9, 16), 5, 2, "12"])
+def test_a_failure_of_hardware_asks_for_a_reset_and_says_why(
+    node: NodeRoot, category: int | str
+) -> None:
+    _install(node, _version_4("Fail", category=category), status=226)
+
+    (finding,) = _found(node)
+
+    assert finding.verdict is Verdict.RESET
+    assert finding.detail == "DCGM test software failed: It broke."
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(_version_4("Fail", category=category) for category in (0, 3, _LIBRARY, 6, 7, 8)),
+        *(_version_4("Fail", category=category) for category in (_INTERNAL, 99, "?")),
+        _version_3("FAIL", test="NVML Library"),
+        _version_3("FAIL", test="CUDA Main Library"),
+        _version_3("FAIL", test="Denylist"),
+        _version_3("FAIL", test="Permissions and OS Blocks"),
+        _version_3("FAIL", test="software"),
+    ],
+)
+def test_a_failure_of_software_condemns_no_node(node: NodeRoot, answer: str) -> None:
+    _install(node, answer, status=226)
+
+    assert [finding.verdict for finding in _found(node)] == [Verdict.UNKNOWN]
+
+
+def test_one_error_of_hardware_among_others_counts(node: NodeRoot) -> None:
+    warnings = [{"warning": "x", "error_category": number} for number in (_LIBRARY, _MEMORY)]
+    _install(node, _answer("DCGM Diagnostic", [{"status": "Fail", "warnings": warnings}]))
+
+    assert [finding.verdict for finding in _found(node)] == [Verdict.RESET]
 
 
 def test_a_failure_that_only_the_sum_tells_counts(node: NodeRoot) -> None:
-    _install(node, _answer("DCGM Diagnostic", [], test_summary={"status": "Fail"}))
+    summary = {"status": "Fail"}
+    _install(node, _answer("DCGM Diagnostic", [], name="Inforom", test_summary=summary))
 
     (finding,) = _found(node)
 

@@ -29,6 +29,7 @@ machine_types:
   a3-highgpu-8g: {{gpus: 8, nvlinks: 18, rdma_ports: 0}}
 most_restarts: 5
 disks: [/, /scratch]
+disk_full_verdict: REPLACE
 thresholds: {{disk_full_percent: 95}}
 deadlines: {{prolog: 7}}
 """
@@ -45,6 +46,7 @@ def test_every_key_is_obeyed() -> None:
     }
     assert policy.most_restarts == 5
     assert policy.disks == ("/", "/scratch")
+    assert policy.disk_full_verdict is Verdict.REPLACE
     assert policy.thresholds.disk_full_percent == 95
     assert policy.deadlines.prolog == 7
 
@@ -73,6 +75,8 @@ def test_a_single_check_can_be_observed_only() -> None:
         ("machine_types: {a3: {gpu: 8}}", "machine_types.a3.gpu: unknown, write one of gpus"),
         ("most_restarts: -1", "most_restarts: -1 is no number"),
         ("disks: [scratch]", "disks: 'scratch' is no absolute path"),
+        ("disk_full_verdict: REBOOT", "'REBOOT' is none of WARN, MANUAL, REPLACE"),
+        ("disk_full_verdict: [1]", "[1] is none of WARN, MANUAL, REPLACE"),
         ("thresholds: {disk_full_percent: much}", "'much' is no number of 0 or more"),
         ("deadlines: {prolog: 60}", "deadlines.prolog: 60 and 3 for the report are too long"),
         ("thresholds: 7", "thresholds: must be a mapping"),

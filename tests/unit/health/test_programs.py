@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from slurm_hooks.health import before_job
-from slurm_hooks.health.drains import OwnDrain, read_drain, remember_drain
+from slurm_hooks.health.drains import OwnDrain, read_drain, remember_drain, remember_reboot
 from slurm_hooks.health.driver.model import EccCounts
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.identity import Identity
@@ -525,6 +525,35 @@ def test_what_was_not_heard_is_told_again_until_it_is(slurmd: Slurmd) -> None:
 
     slurmd.scontrol.knows("IDLE+DRAIN", "Prolog error")
     assert _check_in_background(slurmd) == [["update", "nodename=g-0", f"reason={reason}"]]
+
+
+def test_a_failure_after_a_reboot_that_was_not_heard_is_told_though_it_is_gone(
+    drained: Slurmd,
+) -> None:
+    _know(drained.node, f"ffffffff{BOOT_ID[8:]}")
+    reason = _fail_unheard(drained)
+    before = f"slurm-hooks: REBOOT inventory 7 of 8 GPUs {_IDENTITY} : reboot issued"
+    drained.scontrol.knows("IDLE+DRAIN", before)
+
+    assert _check_in_background(drained) == [["update", "nodename=g-0", f"reason={reason}"]]
+
+
+def test_a_node_that_slurm_drained_asks_to_be_let_back_after_its_reboot(slurmd: Slurmd) -> None:
+    remember_reboot(slurmd.node.host())
+    missing = "gres/gpu count reported lower than configured (7 < 8) : reboot issued"
+    slurmd.scontrol.knows("IDLE+DRAIN", missing)
+    assert _check_in_background(slurmd) == []
+
+    _know(slurmd.node, f"ffffffff{BOOT_ID[8:]}")
+    passed = "slurm-hooks: OK health_run passed inst=4711 boot=ffffffff ctx=background"
+    assert _check_in_background(slurmd) == [["update", "nodename=g-0", f"reason={passed}"]]
+
+
+def test_a_reboot_does_not_make_a_node_forget_what_it_was_drained_for(slurmd: Slurmd) -> None:
+    drain = OwnDrain(Verdict.REPLACE, _BOOT, untold="a reason")
+    remember_drain(slurmd.node.host(), drain)
+    remember_reboot(slurmd.node.host())
+    assert read_drain(slurmd.node.host()) == drain
 
 
 def test_a_job_that_must_go_elsewhere_does_not_condemn_the_node(

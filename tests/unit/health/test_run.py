@@ -19,6 +19,8 @@ from slurm_hooks.health.host import Host
 from slurm_hooks.health.model import Context, Finding, JobOnNode, Verdict
 from slurm_hooks.health.policy import Deadlines, HealthPolicy
 from slurm_hooks.health.report import PROBE_HANG, Report
+from slurm_hooks.sandbox.gpu.state import DriverState, Hang
+from tests.unit.health.node_roots import NodeRoot
 
 _SHORT = HealthPolicy(deadlines=Deadlines(prolog=1.0))
 
@@ -38,7 +40,12 @@ class _Check:
 
 
 @pytest.fixture
-def examine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Report]:
+def examine(
+    tmp_path: Path, driver_library: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Report]:
+    hangs = DriverState(hangs={"nvmlInitWithFlags": Hang.STUBBORN})
+    NodeRoot(tmp_path, driver_library).with_driver(hangs)
+
     def examine_with(
         *checks: _Check, policy: HealthPolicy = _SHORT, job: JobOnNode | None = None
     ) -> Report:
@@ -54,9 +61,8 @@ def _finds(name: str, *verdicts: Verdict) -> _Check:
 
 
 def _hangs(evidence: Evidence) -> Iterable[Finding]:
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
-    while True:
-        signal.pause()
+    evidence.driver.open()
+    return []
 
 
 def test_a_run_that_finds_nothing_is_ok(examine: Callable[..., Report]) -> None:
@@ -110,7 +116,7 @@ def test_no_probe_is_started_beside_one_that_still_hangs(
         signal.pause()
         os._exit(0)
     try:
-        hung_probe.remember(Host(root=str(tmp_path)), child, "nvlink")
+        hung_probe.remember(Host(root=str(tmp_path)), child, "nvlink", is_hang=True)
 
         report = examine(_finds("a", Verdict.MANUAL))
 
@@ -281,11 +287,11 @@ def test_a_process_of_another_boot_is_no_hung_probe(
     examine: Callable[..., Report], tmp_path: Path
 ) -> None:
     host = Host(root=str(tmp_path))
-    hung_probe.remember(host, os.getpid(), "nvlink")
-    assert hung_probe.still_hanging(host) is not None
+    hung_probe.remember(host, os.getpid(), "nvlink", is_hang=True)
+    assert hung_probe.given_up(host, Context.PROLOG) is not None
     file = Path(host.state_directory, "hung-probe")
-    *kept, boot = file.read_text().split()
-    file.write_text(" ".join([*kept, "0" * len(boot)]))
+    process_id, began, check, boot, *rest = file.read_text().split()
+    file.write_text(" ".join([process_id, began, check, "0" * len(boot), *rest]))
 
     assert examine(_finds("a")).verdict is Verdict.OK
     assert not file.exists()

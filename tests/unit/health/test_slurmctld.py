@@ -76,9 +76,10 @@ def test_a_reason_of_slurms_own_gives_way_to_ours(scontrol: NodesScontrol, reaso
 
 
 def test_a_graver_reason_of_the_same_boot_stays(scontrol: NodesScontrol) -> None:
-    scontrol.knows("IDLE+DRAIN", _REASON)
+    for reason in (_REASON, f"{_REASON} : reboot issued"):
+        scontrol.knows("IDLE+DRAIN", reason)
 
-    _controller(scontrol).drain(_MILDER)
+        _controller(scontrol).drain(_MILDER)
 
     assert scontrol.changes == []
 
@@ -134,6 +135,8 @@ def test_a_return_is_asked_for_only_where_the_reason_is_a_health_runs_own(
     passed = "slurm-hooks: OK health_run passed inst=7 boot=11111111"
     for state, reason in (
         ("IDLE+DRAIN", "fan replaced on Friday"),
+        ("IDLE+DRAIN", "fan replaced on Friday : reboot issued"),
+        ("IDLE+DRAIN", f"{_REASON} : fan replaced on Friday"),
         ("IDLE+DRAIN", "slurm-hooks: pool held until 2026-12-01T10:00:00Z"),
         ("IDLE", _REASON),
     ):
@@ -141,10 +144,15 @@ def test_a_return_is_asked_for_only_where_the_reason_is_a_health_runs_own(
         _controller(scontrol).ask_for_return(passed)
     assert scontrol.changes == []
 
-    scontrol.knows("IDLE+DRAIN", _REASON)
-    _controller(scontrol).ask_for_return(passed)
+    for reason in (
+        _REASON,
+        f"{_REASON} : reboot issued",
+        "gres/gpu count reported lower than configured (7 < 8) : reboot issued",
+    ):
+        scontrol.knows("IDLE+DRAIN", reason)
+        _controller(scontrol).ask_for_return(passed)
 
-    assert scontrol.changes == [["update", "nodename=n1", f"reason={passed}"]]
+    assert scontrol.changes == [["update", "nodename=n1", f"reason={passed}"]] * 3
 
 
 @pytest.mark.parametrize("name", ["", "n1 state=idle", "n[1-9]", "-n1"])

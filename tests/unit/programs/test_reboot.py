@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from slurm_hooks.health.drains import OwnDrain, read_drain
+from slurm_hooks.health.host import Host
+from slurm_hooks.health.model import Verdict
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -72,6 +75,15 @@ def test_node_is_synced_then_rebooted_in_order(node: Node) -> None:
     assert node.calls() == ["sync", "systemctl reboot"]
     assert "reboot asked for node=g-0" in node.log()
     node.wait_until_forced()
+
+
+def test_node_remembers_that_it_was_rebooted(node: Node) -> None:
+    boot_id = node.directory / "proc/sys/kernel/random/boot_id"
+    boot_id.parent.mkdir(parents=True)
+    boot_id.write_text("0123abcd-0000-0000-0000-000000000000\n")
+    node.reboot("--patience", "0.1")
+    node.wait_until_forced()
+    assert read_drain(Host(str(node.directory))) == OwnDrain(Verdict.REBOOT, "0123abcd")
 
 
 def test_node_that_is_not_down_in_time_is_forced_and_says_so(node: Node) -> None:

@@ -36,6 +36,12 @@ def reason(verdict: Verdict = Verdict.REPLACE, name: str = N0, **changes: object
     return format_reason(HealthReason(**{**found, **changes}))  # type: ignore[arg-type]
 
 
+def passed_reason(instance_id: str) -> str:
+    """What the first health run after a reboot says of a node that is well."""
+    passed = (Verdict.OK, "health_run", "passed", instance_id, LATER_BOOT)
+    return format_reason(HealthReason(*passed, context=Context.BACKGROUND))
+
+
 def drained(
     text: str,
     *flags: NodeFlag,

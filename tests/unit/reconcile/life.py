@@ -12,7 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -27,6 +27,7 @@ from slurm_hooks.slurm.model import JobState, NodeFlag
 from slurm_hooks.slurm.versions import SlurmVersion
 from tests.fakes.compute import FakeCompute
 from tests.fakes.slurm import SLURM_22_05, FakeSlurm
+from tests.unit.reconcile.condemned import passed_reason
 from tests.unit.reconcile.scenario import Scenario
 
 TICK = timedelta(seconds=10)
@@ -84,13 +85,15 @@ class Watched:
 @dataclass
 class Life(Scenario):
     """A scenario with a door. `asked_for` has every request that there ever was: its name is free
-    again once it is reaped, which a restart may delay. `reboots_hang`: none ever ends."""
+    again once it is reaped, which a restart may delay. `reboots_hang`: none ever ends.
+    `reboots_heal`: the first health run after each passes, else none says a word."""
 
     asked_for: dict[tuple[RequestReference, datetime | None], tuple[str, ...]] = field(
         default_factory=dict
     )
     deaths: int = 0
     reboots_hang: bool = False
+    reboots_heal: bool = True
     _delivered: int = 0
 
     def __post_init__(self) -> None:
@@ -132,8 +135,7 @@ class Life(Scenario):
         self.compute.state.step()
         self.register_running()
         if not self.reboots_hang:
-            issued = NodeFlag.REBOOT_ISSUED
-            self.slurm.come_back([n for n, k in self.slurm.nodes.items() if k.state.has(issued)])
+            self._end_reboots()
         self.slurm.issue_reboots()
         self.slurm.pass_power_thread()
         self.deliver_calls()
@@ -158,6 +160,10 @@ class Life(Scenario):
             if call.program == "ResumeProgram":
                 self._write_call(call.names)
         self._delivered = len(self.slurm.program_calls)
+
+    def drained_names(self) -> list[str]:
+        """The nodes that are drained."""
+        return [name for name, k in self.slurm.nodes.items() if k.state.has(NodeFlag.DRAIN)]
 
     def person_updates(self, name: str, update: NodeUpdate, reason: str) -> None:
         """A person changes a node, whatever bad luck waits for the controller's next call."""
@@ -193,6 +199,18 @@ class Life(Scenario):
             self.deaths += 1
             self.restart()
             return None
+
+    def _end_reboots(self) -> None:
+        issued = NodeFlag.REBOOT_ISSUED
+        names = [name for name, node in self.slurm.nodes.items() if node.state.has(issued)]
+        self.slurm.come_back(names)
+        for (_, name), vm in self.compute.state.instances.items():
+            if name in names and self.reboots_heal and name in self.drained_names():
+                self.slurm.nodes[name] = replace(
+                    self.slurm.nodes[name],
+                    reason=passed_reason(vm.instance_id),
+                    reason_time_utc=self.now,
+                )
 
     def _write_call(self, names: tuple[str, ...]) -> None:
         jobs = [

@@ -18,7 +18,7 @@ from slurm_hooks.slurm.client import NodeUpdate, SlurmRefused, SlurmUnavailable
 from slurm_hooks.slurm.model import BaseState, NodeFlag
 from tests.fakes.slurm import Call
 from tests.unit.reconcile.builders import N0, N1, example_cluster
-from tests.unit.reconcile.condemned import reason, repairs
+from tests.unit.reconcile.condemned import LATER_BOOT, reason, repairs
 from tests.unit.reconcile.scenario import Scenario
 
 
@@ -185,10 +185,14 @@ def test_lost_history_never_loses_the_node(scenario: Scenario) -> None:
     scenario.history.path.unlink()
     scenario.slurm.issue_reboots()
     scenario.run()
+    scenario.now += timedelta(seconds=30)
+    scenario.slurm.now_utc = scenario.now
     scenario.slurm.come_back([N0])
+    condemn(scenario, Verdict.OK, boot=LATER_BOOT)
     scenario.settle()
-    assert scenario.slurm.nodes[N0].state.base is BaseState.IDLE
-    assert len(changes(scenario)) == 1
+    state = scenario.slurm.nodes[N0].state
+    assert (state.base, state.has(NodeFlag.DRAIN)) == (BaseState.IDLE, False)
+    assert len(changes(scenario)) == 2
 
 
 def test_refused_repair_is_asked_for_again_and_recorded_once(scenario: Scenario) -> None:

@@ -135,6 +135,17 @@ def pool(condemned: int, healthy: int, seconds_apart: float = 1, **more: object)
     return world
 
 
+@pytest.mark.parametrize("verdict", [Verdict.REPLACE, Verdict.MANUAL])
+def test_jobs_that_fill_disks_do_not_stop_the_repairs_of_a_pool(verdict: Verdict) -> None:
+    names = [f"flexvm-a3u-{index}" for index in range(4)]
+    full = [drained(reason(verdict, name, check="disk_space"), name=name) for name in names[:3]]
+    sick = drained(reason(Verdict.REPLACE, names[3]), name=names[3])
+    plan = world_of(*full, sick).plan()
+    assert NoticeKind.REPAIRS_STOPPED not in [notice.kind for notice in plan.notices]
+    assert names[3] in repairs(plan)
+    assert (names[0] in repairs(plan)) is (verdict is Verdict.REPLACE)
+
+
 def is_stopped(world: World) -> bool:
     plan = world.plan()
     stop = (NoticeKind.REPAIRS_STOPPED, "pool a3u") in notices(plan)

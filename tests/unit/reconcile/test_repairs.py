@@ -9,10 +9,11 @@ import pytest
 
 from slurm_hooks.compute.model import InstanceStatus
 from slurm_hooks.health.model import Context, Verdict
+from slurm_hooks.health.reason import health_reason_of
 from slurm_hooks.history.event import Event, EventKind
 from slurm_hooks.reconcile.actions import NoticeKind, UpdateNode
 from slurm_hooks.reconcile.repair_actions import RepairKind, RepairNode
-from slurm_hooks.reconcile.repairs import Standing, health_reason_of, log_of, standing_of
+from slurm_hooks.reconcile.repairs import Standing, log_of, standing_of
 from slurm_hooks.reconcile.snapshot import System, Unavailable
 from slurm_hooks.slurm.model import BaseState, JobState, Node, NodeFlag
 from tests.unit.reconcile.builders import CLUSTER, N0, NOW, World, job, node, vm
@@ -231,9 +232,43 @@ def test_reboot_of_an_unknown_boot_is_never_repeated() -> None:
     assert repair_of(world_of(drained(text), past=past)) is RepairKind.REPLACE
 
 
-def test_drain_that_outlived_its_reboot_is_lifted() -> None:
-    booted = replace(drained(reason(Verdict.REBOOT)), boot_time_utc=NOW - timedelta(minutes=1))
-    assert repair_of(world_of(booted, past=reboot_asked_for(5))) is RepairKind.RETURN
+ISSUED = " : reboot issued"
+BACK_LATE = BOOT_TIMEOUT / timedelta(minutes=1) + 1
+
+
+def back(text: str, minutes_ago: float, *flags: NodeFlag) -> Node:
+    """A node that came back of its reboot with the drain and the reason that it had."""
+    return replace(
+        drained(text, *flags, given=NOW - timedelta(days=1)),
+        boot_time_utc=NOW - timedelta(minutes=minutes_ago),
+    )
+
+
+@pytest.mark.parametrize("words", ["", ISSUED])
+def test_node_that_is_back_of_its_reboot_stays_drained_until_a_health_run_has_spoken(
+    words: str,
+) -> None:
+    waiting = back(f"{reason(Verdict.REBOOT)}{words}", 1)
+    past = reboot_asked_for(5)
+    assert repair_of(world_of(waiting, past=past)) is None
+    well = replace(waiting, reason=reason(Verdict.OK, boot=LATER_BOOT))
+    assert repair_of(world_of(well, past=past)) is RepairKind.RETURN
+    ill = replace(waiting, reason=reason(Verdict.REBOOT, boot=LATER_BOOT))
+    assert repair_of(world_of(ill, past=past)) is RepairKind.REPLACE
+
+
+def test_node_of_which_no_health_run_speaks_after_its_reboot_is_replaced() -> None:
+    waiting = back(f"{reason(Verdict.REBOOT)}{ISSUED}", BACK_LATE)
+    past = reboot_asked_for(BACK_LATE + 1)
+    assert repair_of(world_of(waiting, past=past)) is RepairKind.REPLACE
+    again = replace(waiting, boot_time_utc=NOW - timedelta(minutes=1))
+    assert repair_of(world_of(again, past=past)) is None
+
+
+def test_node_that_slurm_has_told_to_reboot_is_not_told_again_when_its_boot_is_unknown() -> None:
+    waiting = drained(f"{reason(Verdict.REBOOT)}{ISSUED}")
+    assert repair_of(world_of(waiting, past=reboot_asked_for(1))) is None
+    assert repair_of(world_of(waiting, past=reboot_asked_for(BACK_LATE))) is RepairKind.REPLACE
 
 
 REBOOTING = [
@@ -331,6 +366,22 @@ def test_node_whose_gpus_a_reboot_did_not_bring_back_is_replaced(check: str, bef
     short = drained(f"{before}{GPUS_MISSING}", NodeFlag.INVALID_REG)
     past = [happened(EventKind.VM_REBOOT, check=check)]
     assert repair_of(world_of(short, past=past)) is RepairKind.REPLACE
+
+
+def test_node_whose_gpus_are_all_back_after_a_reboot_waits_for_a_health_run() -> None:
+    past = [happened(EventKind.VM_REBOOT, check="inventory", minutes_ago=5)]
+    waiting = back(f"{GPUS_MISSING}{ISSUED}", 1)
+    assert repair_of(world_of(waiting, past=past)) is None
+    short = back(f"{GPUS_MISSING}{ISSUED}", 1, NodeFlag.INVALID_REG)
+    assert repair_of(world_of(short, past=past)) is RepairKind.REPLACE
+
+
+def test_finding_on_an_unknown_boot_is_about_the_one_in_which_it_was_told() -> None:
+    past = [happened(EventKind.VM_REBOOT, minutes_ago=5)]
+    text = reason(Verdict.REBOOT, boot="")
+    assert repair_of(world_of(back(f"{text}{ISSUED}", 3), past=past)) is None
+    told_since = replace(back(text, 3), reason_time_utc=NOW - timedelta(minutes=2))
+    assert repair_of(world_of(told_since, past=past)) is RepairKind.REPLACE
 
 
 def test_gpus_that_stay_away_from_new_vms_wait_for_a_person() -> None:

@@ -88,8 +88,10 @@ def reboot_heals(life: Life) -> None:
 
 def reboot_does_not_heal(life: Life) -> None:
     life.slurm.complete(run_job(life, N0))
+    life.reboots_heal = False
     condemn(life, N0, Verdict.REBOOT)
     life.rest()
+    assert is_drained(life, N0)
     condemn(life, N0, Verdict.REBOOT, LATER_BOOT)
     life.rest()
     assert life.vm_names() == []
@@ -102,6 +104,19 @@ def reboot_hangs(life: Life) -> None:
     condemn(life, N0, Verdict.REBOOT)
     life.rest()
     assert life.vm_names() == [N0]
+    life.advance(LONGER_THAN_A_BOOT)
+    life.rest()
+    assert life.vm_names() == []
+    assert repairs_of(life) == {EventKind.VM_REBOOT: 1, EventKind.VM_DELETION: 1}
+
+
+def nobody_says_that_the_reboot_has_healed(life: Life) -> None:
+    life.slurm.complete(run_job(life, N0))
+    life.reboots_heal = False
+    condemn(life, N0, Verdict.REBOOT)
+    life.rest()
+    assert life.vm_names() == [N0]
+    assert is_drained(life, N0)
     life.advance(LONGER_THAN_A_BOOT)
     life.rest()
     assert life.vm_names() == []
@@ -156,6 +171,7 @@ SHORT: list[Story] = [
     reboot_heals,
     reboot_does_not_heal,
     reboot_hangs,
+    nobody_says_that_the_reboot_has_healed,
     person_takes_the_node_in_between,
     many_nodes_are_condemned_at_once,
 ]

@@ -173,19 +173,28 @@ def test_snapshot_does_not_change_with_the_cluster(slurm: FakeSlurm) -> None:
 
 @pytest.fixture
 def rebooting(slurm: FakeSlurm) -> FakeSlurm:
-    slurm.set_state("c-0", BaseState.IDLE, NodeFlag.CLOUD)
+    slurm.set_state("c-0", BaseState.IDLE, NodeFlag.CLOUD, NodeFlag.DRAIN, reason="why")
     slurm.reboot_nodes(["c-0"], "why")
-    assert slurm.nodes["c-0"].state.has(NodeFlag.DRAIN)
     assert slurm.issue_reboots() == ["c-0"]
     assert slurm.nodes["c-0"].reason == "why : reboot issued"
     return slurm
 
 
-def test_node_serves_again_after_its_reboot(rebooting: FakeSlurm) -> None:
+def test_drained_node_is_drained_still_after_its_reboot(rebooting: FakeSlurm) -> None:
     rebooting.reboot_nodes(["c-0"], "why")
     rebooting.come_back(["c-0"])
-    assert rebooting.nodes["c-0"].state == NodeState(BaseState.IDLE, frozenset({NodeFlag.CLOUD}))
-    assert rebooting.nodes["c-0"].reason == ""
+    drained = frozenset({NodeFlag.CLOUD, NodeFlag.DRAIN})
+    assert rebooting.nodes["c-0"].state == NodeState(BaseState.IDLE, drained)
+    assert rebooting.nodes["c-0"].reason == "why : reboot issued"
+
+
+def test_node_serves_again_after_its_reboot(slurm: FakeSlurm) -> None:
+    slurm.set_state("c-0", BaseState.IDLE, NodeFlag.CLOUD)
+    slurm.reboot_nodes(["c-0"], "why")
+    slurm.issue_reboots()
+    slurm.come_back(["c-0"])
+    assert slurm.nodes["c-0"].state == NodeState(BaseState.IDLE, frozenset({NodeFlag.CLOUD}))
+    assert slurm.nodes["c-0"].reason == ""
 
 
 def test_node_that_does_not_come_back_is_down_and_undrained(rebooting: FakeSlurm) -> None:

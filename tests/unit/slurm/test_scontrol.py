@@ -307,8 +307,6 @@ def test_reboot_is_one_command_for_checked_names() -> None:
     assert runner.ran[0].arguments == (
         "scontrol",
         "reboot",
-        "asap",
-        "nextstate=resume",
         "reason=slurm-hooks: REBOOT gpu_lost",
         "c-[0-1]",
     )

@@ -246,6 +246,10 @@ class ScontrolClient:
             if not _JOB_ENDED.search(str(error)):
                 raise
 
+    def reconfigure(self) -> None:
+        """Have slurmctld, and through it the slurmds, read the configuration. Raises SlurmError."""
+        self._commands.write("scontrol", "reconfigure")
+
     def responding_controller(self) -> Controller | None:
         """The first slurmctld of slurm.conf that answers a ping. Raises SlurmUnavailable."""
         # The exit status only tells whether the primary one answers.

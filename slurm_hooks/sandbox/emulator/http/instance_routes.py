@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from slurm_hooks.sandbox.emulator import groups, instance_calls, machine_types, standalone
+from slurm_hooks.sandbox.emulator import (
+    groups,
+    host_reports,
+    instance_calls,
+    machine_types,
+    standalone,
+)
 from slurm_hooks.sandbox.emulator.http import instance_shapes, shapes
 from slurm_hooks.sandbox.emulator.http.dispatch import (
     AGGREGATED_PARAMETERS,
@@ -205,6 +211,14 @@ INSTANCE_ROUTES = (
         f"{_INSTANCE}/setMetadata",
         begins(_body_verb(instance_calls.set_metadata)),
         "Metadata",
+        _REQUEST_ID,
+        "mutations",
+    ),
+    ApiRoute(
+        "POST",
+        f"{_INSTANCE}/reportHostAsFaulty",
+        begins(_body_verb(host_reports.report)),
+        "InstancesReportHostAsFaultyRequest",
         _REQUEST_ID,
         "mutations",
     ),

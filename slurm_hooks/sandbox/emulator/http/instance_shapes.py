@@ -130,7 +130,7 @@ def _resource_status(item: Instance) -> Json:
     scheduling: Json = {}
     if item.termination_time_utc:
         scheduling["terminationTimestamp"] = timestamp(item.termination_time_utc)
-    host = fingerprint([item.zone, item.instance_id])
+    host = fingerprint([item.zone, item.instance_id, item.hosts])
     return {"scheduling": scheduling, "physicalHost": f"/emulated-block/emulated-subblock/{host}"}
 
 

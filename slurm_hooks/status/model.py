@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from slurm_hooks.boot.console import BootStep
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.model import ComputeSnapshot
 from slurm_hooks.reconcile.repairs import RepairLog
 from slurm_hooks.reconcile.snapshot import ResumeCall, Unavailable
 from slurm_hooks.slurm.model import SlurmSnapshot
-from slurm_hooks.status.boot_steps import BootStep
 
 
 class ClusterState(enum.StrEnum):

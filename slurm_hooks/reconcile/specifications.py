@@ -1,9 +1,9 @@
 """What we ask Compute Engine for: names, marks and contents of templates, groups and requests.
 
 Names are derived, so that asking twice is asking once. A template generation is a digest of the
-template's contents: a changed pool gets a new generation, since templates are immutable. A
-request of a job is named after the job and its restart count, which Slurm raises with every
-requeue, so each start of a job has requests of its own.
+template's contents and the pool's zones: a changed pool gets a new generation, since templates are
+immutable. A request of a job is named after the job and its restart count, which Slurm raises with
+every requeue, so each start of a job has requests of its own.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def template_of(cluster: Cluster, pool: NodePool) -> TemplateSpecification:
         reservation=_reservation(pool),
         confidential_instance_type=pool.confidential_instance_type or "",
     )
-    generation = _digest(repr(dataclasses.astuple(unnamed)), GENERATION_LENGTH)
+    # a template has no zone, but VMs of another zone are not those that are wanted
+    generation = _digest(repr((dataclasses.astuple(unnamed), pool.zones)), GENERATION_LENGTH)
     stem = _pool_part(cluster, pool, LONGEST_POOL_PART)
     return dataclasses.replace(unnamed, name=f"{stem}-{generation}")
 

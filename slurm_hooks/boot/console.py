@@ -6,14 +6,19 @@ VM that can be read from outside before its slurmd registers, and after the VM h
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import os
 import re
+import select
+import time
+from collections import deque
 from typing import NamedTuple
 
 MARK = "slurm-hooks-boot: "
 _LONGEST_DETAIL = 400
 _WRITE_SECONDS = 2.0
+_STANDARD_OUTPUT = 1
 
 
 class BootState(enum.StrEnum):
@@ -46,13 +51,10 @@ _LINE = re.compile(
 
 def last_boot_step(text: str) -> BootStep | None:
     """The newest step that a console tells of; None where it tells of none."""
-    last = None
-    for last in _LINE.finditer(text):
-        pass
-    if last is None:
-        return None
-    detail = (last["detail"] or "").strip()
-    return BootStep(last["step"], BootState(last["state"]), detail)
+    for last in deque(_LINE.finditer(text), maxlen=1):
+        detail = (last["detail"] or "").strip()
+        return BootStep(last["step"], BootState(last["state"]), detail)
+    return None
 
 
 def line(step: BootStep) -> str:
@@ -63,7 +65,8 @@ def line(step: BootStep) -> str:
 
 
 class Console:
-    """The serial console of this VM. What cannot be written to it is lost: a boot goes on."""
+    """The serial console of this VM, and standard output. What neither takes is lost: a boot
+    goes on. An empty `path` is no console beside standard output."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -74,25 +77,22 @@ class Console:
 
     def write(self, data: bytes) -> None:
         """Write bytes as they are."""
+        with contextlib.suppress(OSError):
+            _write_whole(_STANDARD_OUTPUT, data)
+        if not self._path:
+            return
         # A port that nobody drains must not hold up the boot, nor become our controlling terminal.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
-        try:
+        with contextlib.suppress(OSError):
             descriptor = os.open(self._path, flags, 0o600)
-        except OSError:
-            return
-        try:
-            _write_whole(descriptor, data)
-        except OSError:
-            return
-        finally:
-            os.close(descriptor)
+            try:
+                _write_whole(descriptor, data)
+            finally:
+                os.close(descriptor)
 
 
 def _write_whole(descriptor: int, data: bytes) -> None:
     """Write all of it, waiting a bounded time for a port that is slow to take it."""
-    import select
-    import time
-
     deadline = time.monotonic() + _WRITE_SECONDS
     while data and (left := deadline - time.monotonic()) > 0:
         try:

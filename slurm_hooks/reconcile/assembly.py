@@ -17,12 +17,13 @@ from slurm_hooks.history import metrics
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.events import FILE_NAME as HISTORY_FILE
 from slurm_hooks.history.events import EventHistory
+from slurm_hooks.reconcile import deleting
 from slurm_hooks.reconcile.passes import Passes
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.service_manager import notify
 from slurm_hooks.reconcile.watched_file import WatchedFile
 from slurm_hooks.slurm.client import SlurmError
-from slurm_hooks.slurm.controllers import charge_of_this_host
+from slurm_hooks.slurm.controllers import Charge, charge_of_this_host
 from slurm_hooks.slurm.hostlist import expand
 from slurm_hooks.slurm.scontrol import ScontrolClient
 
@@ -87,7 +88,11 @@ def assemble(settings_file: str) -> Controller:
         calls,
         consoles,
         lambda: datetime.now(UTC),
-        lambda: charge_of_this_host(slurm_conf, slurm.responding_controller),
+        lambda: (
+            Charge.NOBODY
+            if deleting.obey(spool_directory)
+            else charge_of_this_host(slurm_conf, slurm.responding_controller)
+        ),
         lambda: notify("WATCHDOG=1"),
         history=EventHistory(spool_directory / HISTORY_FILE),
     )

@@ -23,6 +23,7 @@ from slurm_hooks.history.events import FILE_NAME as HISTORY_FILE
 from slurm_hooks.history.events import EventHistory
 from slurm_hooks.reconcile.assembly import slurm_conf_of
 from slurm_hooks.reconcile.bell import daemon_listens
+from slurm_hooks.reconcile.deleting import is_marked
 from slurm_hooks.reconcile.observe import read_repairs
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import System, Unavailable
@@ -92,6 +93,7 @@ def status_of(sources: StatusSources, now: datetime) -> ClusterStatus:
             repairs=read_repairs(history, since),
             resume_calls=CallsDirectory(sources.spool_directory, expand).read(),
             boot_steps=_boot_steps(sources, slurm, compute),
+            is_deleting=is_marked(sources.spool_directory),
             daemon_runs=daemon_listens(sources.spool_directory),
         )
     )

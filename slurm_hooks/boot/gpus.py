@@ -10,7 +10,6 @@ from collections.abc import Callable
 from slurm_hooks.boot.machine import BootError, Machine, NotYet, try_until_done
 
 _DEVICE = re.compile(r"nvidia[0-9]+")
-_POLL_SECONDS = 0.5
 
 
 def wait_for_gpus(machine: Machine, count: int, waiting: Callable[[str], None]) -> str:
@@ -27,7 +26,7 @@ def wait_for_gpus(machine: Machine, count: int, waiting: Callable[[str], None]) 
 
     seconds = machine.limits.gpu_seconds
     try:
-        return try_until_done(attempt, seconds, _POLL_SECONDS, waiting)
+        return try_until_done(attempt, seconds, machine.limits.pause_seconds, waiting)
     except BootError as finding:
         return f"{finding} after {seconds:g} s: the node starts with what it has"
 

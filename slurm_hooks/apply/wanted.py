@@ -8,11 +8,13 @@ from pathlib import Path
 
 from slurm_hooks.apply.place import Place
 from slurm_hooks.cluster.document import YAML_SUFFIXES, read_document
+from slurm_hooks.cluster.errors import ClusterFileError
 from slurm_hooks.cluster.load import build_cluster, load_cluster
 from slurm_hooks.cluster.machine_types import FILE_NAME as CATALOGUE_FILE
 from slurm_hooks.cluster.machine_types import MachineCatalogue, catalogue_beside
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.settings import FILE_NAME as SETTINGS_FILE
+from slurm_hooks.settings import SettingsError
 from slurm_hooks.slurm.render import RenderOptions, parse_slurm_version, render, with_options
 
 
@@ -53,10 +55,16 @@ def read_wanted(file: Path, place: Place, cluster_id: str, slurm_version: str) -
 
 
 def read_applied(place: Place) -> Cluster | None:
-    """The cluster in force; None before the first. Raises ClusterFileError."""
+    """The cluster in force; None before the first. Raises SettingsError when it is not readable."""
     if not place.cluster_file.exists():
         return None
-    return load_cluster(place.cluster_file, place.values["ClusterId"])
+    try:
+        return load_cluster(place.cluster_file, place.values["ClusterId"])
+    except ClusterFileError as error:
+        raise SettingsError(
+            f"{place.cluster_file}, which is in force, has mistakes ({error.errors[0]}): put it"
+            " right, or move it away and apply as if it were the first"
+        ) from None
 
 
 def options_of(place: Place, catalogue: MachineCatalogue, slurm_version: str) -> RenderOptions:

@@ -1,0 +1,108 @@
+"""What an apply asks of the world: Slurm, Compute Engine, and whoever can restart slurmctld."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from slurm_hooks.apply.place import Place
+from slurm_hooks.apply.taking import Running
+from slurm_hooks.cluster.topology import Cluster, parse_node_name
+from slurm_hooks.compute.client import ComputeClient
+from slurm_hooks.compute.google_client import GoogleComputeClient
+from slurm_hooks.slurm.client import SlurmClient, SlurmUnavailable
+from slurm_hooks.slurm.process import CommandFailure, SubprocessRunner
+from slurm_hooks.slurm.scontrol import ScontrolClient
+from slurm_hooks.slurm.versions import SlurmVersion, rules_for
+
+RESTART_SECONDS = 180.0
+_INCLUDE = re.compile(r"^\s*include\s+(\S+)", re.IGNORECASE | re.MULTILINE)
+_SHOWN_CHARACTERS = 400
+
+
+class RestartFailed(Exception):
+    """The command that restarts slurmctld cannot be run or failed; the text says how."""
+
+
+class Controller(SlurmClient, Protocol):
+    """A SlurmClient that can also tell and renew the configuration."""
+
+    def parameters(self) -> dict[str, str]:
+        """The parameters that slurmctld runs with. Raises SlurmUnavailable."""
+
+    def reconfigure(self) -> None:
+        """Have slurmctld read its configuration. Raises SlurmError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Systems:
+    """The outside of one apply. `restart` raises RestartFailed."""
+
+    slurm: Controller
+    compute: ComputeClient
+    restarts_for_nodes: bool
+    restart: Callable[[], None]
+
+
+def connect(place: Place, project: str, slurm_version: str) -> Systems:
+    """The systems of a place. Raises ValueError for settings that cannot be used."""
+    values = place.values
+    return Systems(
+        slurm=ScontrolClient(place.slurm_conf, values["SlurmBinDir"]),
+        compute=GoogleComputeClient(
+            values["Project"] or project, values["ApiEndpoint"], values["ApiCredentials"]
+        ),
+        restarts_for_nodes=rules_for(SlurmVersion.parse(slurm_version)).restarts_for_nodes,
+        restart=lambda: restart_slurmctld(values["RestartSlurmctld"]),
+    )
+
+
+def restart_slurmctld(command: str) -> None:
+    """Run the command of the settings. Raises RestartFailed."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise RestartFailed(f"RestartSlurmctld={command}: {error}") from None
+    if not words:
+        raise RestartFailed("RestartSlurmctld is empty: set it, or restart slurmctld yourself")
+    try:
+        answer = SubprocessRunner().run(words, os.environ, RESTART_SECONDS)
+    except CommandFailure as failure:
+        raise RestartFailed(f"{command}: {failure}") from None
+    if answer.exit_status != 0:
+        said = " ".join((answer.stderr or answer.stdout).split())[:_SHOWN_CHARACTERS]
+        raise RestartFailed(f"{command}: exit status {answer.exit_status}: {said}")
+
+
+def running_of(slurm: Controller, cluster: Cluster) -> Running | None:
+    """What slurmctld runs with; None when it does not answer."""
+    try:
+        parameters = slurm.parameters()
+        nodes = slurm.read().nodes
+    except SlurmUnavailable:
+        return None
+    return Running(ours_of(nodes, cluster.cluster_id), parameters)
+
+
+def ours_of(names: Iterable[str], cluster_id: str) -> frozenset[str]:
+    """The names among these that are of a cluster."""
+    return frozenset(
+        name
+        for name in names
+        if (parts := parse_node_name(name)) is not None and parts.cluster == cluster_id
+    )
+
+
+def missing_includes(slurm_conf: Path, wanted: Sequence[str]) -> tuple[str, ...]:
+    """The Include lines that slurm.conf lacks; all of them when it cannot be read."""
+    try:
+        text = slurm_conf.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    there = {Path(path).name for path in _INCLUDE.findall(text)}
+    return tuple(line for line in wanted if Path(line.split()[1]).name not in there)

@@ -105,8 +105,12 @@ def _serial_port(world: World, call: ApiCall) -> Json:
 
 def _machine_type_list(world: World, call: ApiCall) -> Json:
     frame = Frame("compute#machineTypeList", f"{call.scope}/machineTypes")
-    items = [Listable(machine, machine.name) for machine in machine_types.listed()]
-    zone = call.scope.name
+    zone, withheld = call.scope.name, world.project.withheld
+    items = [
+        Listable(machine, machine.name)
+        for machine in machine_types.listed()
+        if (zone, "machineTypes", machine.name) not in withheld
+    ]
     return plain_list(
         world,
         call.query,
@@ -119,7 +123,7 @@ def _machine_type_list(world: World, call: ApiCall) -> Json:
 def _machine_type(world: World, call: ApiCall) -> Json:
     name = call.names["machine_type"]
     found = machine_types.find(name)
-    if found is None:
+    if found is None or (call.scope.name, "machineTypes", name) in world.project.withheld:
         raise not_found(world.path(f"{call.scope}/machineTypes/{name}"))
     return instance_shapes.machine_type(world, call.scope.name, found)
 

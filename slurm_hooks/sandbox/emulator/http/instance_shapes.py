@@ -181,7 +181,7 @@ def machine_type(world: World, zone_name: str, item: MachineType) -> Json:
         "zone": zone_name,
         "selfLink": link(world, f"zones/{zone_name}/machineTypes/{item.name}"),
         "isSharedCpu": False,
-        "architecture": "X86_64",
+        "architecture": item.architecture,
     }
     if item.accelerator_type:
         body["accelerators"] = [

@@ -154,6 +154,18 @@ class Cluster:
         pool = self.pools.get(parts.pool)
         return pool if pool is not None and parts.index < pool.max_node_count else None
 
+    def former_pool_of(self, node: str) -> NodePool | None:
+        """The pool of a node of this cluster that is named no more, since its pool has shrunk, has
+        become the login pool or is gone; None when the name is not this cluster's, or still is."""
+        parts, pool = parse_node_name(node), self.pool_of(node)
+        if parts is None or parts.cluster != self.cluster_id:
+            return None
+        if pool is not None:
+            return pool if pool.is_login else None
+        on_demand = ProvisioningModel.ON_DEMAND
+        gone = NodePool(parts.pool, "", on_demand, 0, 0, self.region, ())
+        return self.pools.get(parts.pool, gone)
+
     def is_static(self, node: str) -> bool:
         """Whether the node must always exist: its index is below the pool's min_node_count."""
         pool, parts = self.pool_of(node), parse_node_name(node)

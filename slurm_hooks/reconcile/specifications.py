@@ -204,8 +204,20 @@ def run_duration_of(pool: NodePool, jobs: Iterable[Job], margin_seconds: int) ->
     return min(longest, max(SHORTEST_RUN_SECONDS, max(known) + margin_seconds))
 
 
-def is_served(pool: NodePool) -> bool:
-    """Whether this version starts the pool's nodes: those of all pools inside Slurm."""
+def present_generations(cluster: Cluster) -> frozenset[tuple[str, str]]:
+    """Pool and template generation of every pool, as the cluster file has them now."""
+    return frozenset(
+        (pool.pool_id, generation_of(template_of(cluster, pool))) for pool in cluster.pools.values()
+    )
+
+
+def is_outdated(mark: Mark, present: frozenset[tuple[str, str]]) -> bool:
+    """Whether a group with this mark is of a generation that its pool has left behind."""
+    return mark.generation != "" and (mark.pool, mark.generation) not in present
+
+
+def is_in_slurm(pool: NodePool) -> bool:
+    """Whether the pool's VMs are nodes of Slurm, which asks for them; login nodes are not."""
     return not pool.is_login
 
 

@@ -12,6 +12,7 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from slurm_hooks.cluster.node_boot import NodeBoot
 from slurm_hooks.cluster.policy import Policy
 
 
@@ -137,6 +138,7 @@ class Cluster:
     service_account: str = ""
     home_directory_storage: str = ""
     policy: Policy = field(default_factory=Policy)
+    node_boot: NodeBoot = field(default_factory=NodeBoot)
     prolog_scripts: tuple[str, ...] = ()
     """The site's own bash scripts, whole, that each node of a job runs before it, in order."""
     epilog_scripts: tuple[str, ...] = ()

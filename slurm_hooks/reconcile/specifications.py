@@ -25,11 +25,11 @@ from slurm_hooks.compute.model import (
     WorkloadPolicySpecification,
 )
 from slurm_hooks.compute.ownership import Mark, encode, hash_of_nodes, labels_of
+from slurm_hooks.reconcile.node_metadata import metadata_of
 from slurm_hooks.slurm.model import Job
 
-FILESTORES_KEY, LUSTRES_KEY = "slurm-hooks-filestores", "slurm-hooks-lustres"
-"""Instance metadata that names what a node mounts."""
-
+DEFAULT_SERVICE_ACCOUNT = "default"
+"""Compute Engine's name for the project's own account, which VMs have where none is said."""
 GENERATION_LENGTH = 8
 NODES_HASH_LENGTH = 6
 LONGEST_POOL_PART = 50
@@ -61,10 +61,10 @@ def template_of(cluster: Cluster, pool: NodePool) -> TemplateSpecification:
         boot_disk_type=pool.boot_disk_type,
         boot_disk_size_gb=pool.boot_disk_size_gb,
         public_ip=pool.public_ip,
-        service_account=cluster.service_account,
+        service_account=cluster.service_account or DEFAULT_SERVICE_ACCOUNT,
         accelerator_count=pool.accelerator_count,
         labels=tuple(sorted({**dict(pool.labels), **ours}.items())),
-        metadata=_metadata(pool),
+        metadata=metadata_of(cluster, pool),
         reservation=_reservation(pool),
         confidential_instance_type=pool.confidential_instance_type or "",
     )
@@ -72,16 +72,6 @@ def template_of(cluster: Cluster, pool: NodePool) -> TemplateSpecification:
     generation = _digest(repr((dataclasses.astuple(unnamed), pool.zones)), GENERATION_LENGTH)
     stem = _pool_part(cluster, pool, LONGEST_POOL_PART)
     return dataclasses.replace(unnamed, name=f"{stem}-{generation}")
-
-
-def _metadata(pool: NodePool) -> tuple[tuple[str, str], ...]:
-    """What a node of the pool must know to boot; storage as names with commas between them."""
-    items = (
-        ("startup-script", pool.startup_script),
-        (FILESTORES_KEY, ",".join(pool.filestores)),
-        (LUSTRES_KEY, ",".join(pool.lustres)),
-    )
-    return tuple((key, value) for key, value in items if value)
 
 
 def _reservation(pool: NodePool) -> ReservationSpecification | None:

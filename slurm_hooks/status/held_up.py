@@ -71,4 +71,4 @@ def _nodes(nodes: Sequence[NodeStatus]) -> Iterator[str]:
         lines = [f"{collapse(names)}: {detail}" for detail, names in by_detail.items()]
         yield from lines[:MOST_LINES_A_STATE]
         if len(lines) > MOST_LINES_A_STATE:
-            yield f"{len(lines) - MOST_LINES_A_STATE} more nodes in state {state}"
+            yield f"{len(lines) - MOST_LINES_A_STATE} more lines of nodes in state {state}"

@@ -89,14 +89,19 @@ def _whole(applied: Cluster, wanted: Cluster) -> Iterator[PartChange]:
         rules = [row for row in CLUSTER_FIELDS if row.part is part and row.rule is not Rule.FIXED]
         fields = list(_differences(rules, applied, wanted, ""))
         if part is Part.CLUSTER:
-            fields += _policy_differences(applied, wanted)
+            fields += _own_differences(applied, wanted)
         yield PartChange(part, Effect.CHANGE if fields else Effect.KEEP, tuple(fields))
 
 
-def _policy_differences(applied: Cluster, wanted: Cluster) -> Iterator[FieldChange]:
-    names = [field.name for field in dataclasses.fields(wanted.policy)]
-    rules = [FieldRule(name, f"slurm_hooks.{name}", Rule.AT_ONCE) for name in names]
-    return _differences(rules, applied.policy, wanted.policy, "")
+def _own_differences(applied: Cluster, wanted: Cluster) -> Iterator[FieldChange]:
+    """Changes under `slurm_hooks`: the controller's limits, and what VMs are told to boot."""
+    for before, after, rule in (
+        (applied.policy, wanted.policy, Rule.AT_ONCE),
+        (applied.node_boot, wanted.node_boot, Rule.NEW_VMS),
+    ):
+        names = [field.name for field in dataclasses.fields(after)]
+        rules = [FieldRule(name, f"slurm_hooks.{name}", rule) for name in names]
+        yield from _differences(rules, before, after, "")
 
 
 def _pools(applied: Cluster, wanted: Cluster) -> Iterator[PartChange]:

@@ -88,4 +88,4 @@ CLUSTER_FIELDS = (
     FieldRule("epilog_scripts", f"{SLURM_SPEC}.epilog_bash_scripts", Rule.AT_ONCE, Part.SLURM),
     FieldRule("slurm_config", f"{SLURM_SPEC}.config", Rule.AT_ONCE, Part.SLURM),
 )
-"""Of the cluster. `policy` is compared field by field, under `slurm_hooks`."""
+"""Of the cluster. `policy` and `node_boot` are compared field by field, under `slurm_hooks`."""

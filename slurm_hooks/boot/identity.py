@@ -7,6 +7,7 @@ import re
 from typing import NamedTuple, TypeVar
 
 from slurm_hooks.boot import keys
+from slurm_hooks.boot.keys import Role
 from slurm_hooks.boot.machine import BootError
 from slurm_hooks.boot.metadata import Instance
 
@@ -17,13 +18,6 @@ _INSTANCE_ID = re.compile(r"[0-9]{1,20}")
 _CONTROLLER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})(?::[0-9]{1,5})?")
 
 _Words = TypeVar("_Words", bound=enum.StrEnum)
-
-
-class Role(enum.StrEnum):
-    """What a VM is to its cluster: a node that runs jobs, or one from which people send them."""
-
-    COMPUTE = "compute"
-    LOGIN = "login"
 
 
 class Authentication(enum.StrEnum):

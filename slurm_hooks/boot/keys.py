@@ -5,6 +5,16 @@ Lists have commas between their items. A key that is absent has the value that i
 
 from __future__ import annotations
 
+import enum
+
+
+class Role(enum.StrEnum):
+    """What a VM is to its cluster: a node that runs jobs, or one from which people send them."""
+
+    COMPUTE = "compute"
+    LOGIN = "login"
+
+
 CLUSTER = "slurm-hooks-cluster"
 """The cluster id. Required: without it a VM is none of ours."""
 POOL = "slurm-hooks-pool"

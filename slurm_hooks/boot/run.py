@@ -11,8 +11,9 @@ from collections.abc import Callable
 from slurm_hooks.boot import keys
 from slurm_hooks.boot.console import BootState, Console
 from slurm_hooks.boot.gpus import wait_for_gpus
-from slurm_hooks.boot.identity import Identity, Role, identify, whole_number
+from slurm_hooks.boot.identity import Identity, identify, whole_number
 from slurm_hooks.boot.key import place_key
+from slurm_hooks.boot.keys import Role
 from slurm_hooks.boot.machine import BootError, Machine
 from slurm_hooks.boot.metadata import Instance, read_instance
 from slurm_hooks.boot.mounts import mount, wanted_mounts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slurm_hooks.boot import keys
-from slurm_hooks.boot.identity import Role
+from slurm_hooks.boot.keys import Role
 from slurm_hooks.cluster.node_boot import STARTUP_SCRIPT_SECONDS, Authentication
 from slurm_hooks.cluster.topology import Cluster, NodePool
 

@@ -249,7 +249,8 @@ def test_every_attribute_of_the_model_has_its_rule() -> None:
     pool = {field.name for field in dataclasses.fields(NodePool)}
     assert pool - {row.attribute for row in POOL_FIELDS} == {"pool_id", "region", "is_login"}
     cluster = {field.name for field in dataclasses.fields(Cluster)}
-    assert cluster - {row.attribute for row in CLUSTER_FIELDS} == {"pools", "policy"}
+    compared_by_field = {"pools", "policy", "node_boot"}
+    assert cluster - {row.attribute for row in CLUSTER_FIELDS} == compared_by_field
 
 
 def test_our_own_settings_hold_at_once() -> None:
@@ -343,3 +344,10 @@ def test_long_values_are_cut_to_a_line() -> None:
     after = changed(node_pools__1__startup_script="echo 1\n" * 50)
     [field] = parts_of(compare(build(changed()), build(after)))["pool a3u"].fields
     assert (field.before, field.after) == ("none", "a text of 350 characters")
+
+
+def test_what_nodes_are_told_to_boot_holds_on_new_vms() -> None:
+    changes = compare(build(changed()), build(changed(slurm_hooks={"controllers": ["ctl"]})))
+    parts = parts_of(changes)
+    assert [field.path for field in parts["cluster"].fields] == ["slurm_hooks.controllers"]
+    assert {parts["pool a3u"].effect, parts["pool login"].effect} == {Effect.REPLACE}

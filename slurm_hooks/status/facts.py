@@ -8,12 +8,13 @@ from datetime import datetime
 
 from slurm_hooks.boot.console import BootStep
 from slurm_hooks.cluster.topology import Cluster, NodePool, parse_node_name
-from slurm_hooks.compute.model import ComputeSnapshot, Instance, Member
+from slurm_hooks.compute.model import ComputeSnapshot, GroupReference, Instance, Member
+from slurm_hooks.compute.ownership import decode
 from slurm_hooks.history.event import Event, EventKind
 from slurm_hooks.reconcile.owners import holders_of
 from slurm_hooks.reconcile.repairs import RepairLog
 from slurm_hooks.reconcile.snapshot import Memory, Unavailable
-from slurm_hooks.reconcile.specifications import template_of
+from slurm_hooks.reconcile.specifications import is_outdated, present_generations
 from slurm_hooks.reconcile.views import NodeView, join
 from slurm_hooks.slurm.model import Job, Node, SlurmSnapshot
 from slurm_hooks.status.model import StatusInputs
@@ -55,7 +56,7 @@ def gather(inputs: StatusInputs) -> list[NodeFacts]:
     views = _views(inputs)
     holders = holders_of(slurm.jobs.values())
     log = RepairLog() if isinstance(inputs.repairs, Unavailable) else inputs.repairs
-    generations = _Generations(inputs.cluster, compute)
+    outdated = _outdated_groups(inputs.cluster, compute)
     found = []
     for name, pool_id, pool in _names(inputs.cluster, slurm, compute):
         vm = compute.instances.get(name)
@@ -71,7 +72,7 @@ def gather(inputs: StatusInputs) -> list[NodeFacts]:
                 member=compute.members.get(name),
                 jobs=holders.get(name, ()),
                 boot_step=inputs.boot_steps.get(name),
-                outdated=vm is not None and pool is not None and generations.differ(vm, pool),
+                outdated=vm is not None and vm.group in outdated,
                 events=log.by_node.get(name, ()),
             )
         )
@@ -100,22 +101,15 @@ def _views(inputs: StatusInputs) -> Mapping[str, NodeView]:
     return join(inputs.cluster, slurm, compute, calls, Memory(), now).views
 
 
-class _Generations:
-    """Compares the templates of VMs with those that their pools have now."""
-
-    def __init__(self, cluster: Cluster, compute: ComputeSnapshot) -> None:
-        self._cluster = cluster
-        self._groups = compute.groups
-        self._present: dict[str, str] = {}
-
-    def differ(self, vm: Instance, pool: NodePool) -> bool:
-        """Whether the VM was made from another template; one of an unknown group was not."""
-        group = self._groups.get(vm.group) if vm.group is not None else None
-        if group is None or not group.template:
-            return False
-        if pool.pool_id not in self._present:
-            self._present[pool.pool_id] = template_of(self._cluster, pool).name
-        return group.template != self._present[pool.pool_id]
+def _outdated_groups(cluster: Cluster, compute: ComputeSnapshot) -> frozenset[GroupReference]:
+    """The groups of ours whose VMs are not what their pools are now."""
+    present = present_generations(cluster)
+    marks = {ref: decode(group.description) for ref, group in compute.groups.items()}
+    return frozenset(
+        reference
+        for reference, mark in marks.items()
+        if mark is not None and is_outdated(mark, present)
+    )
 
 
 def last_replacement(facts: NodeFacts) -> datetime | None:

@@ -10,6 +10,8 @@ from datetime import datetime, timedelta
 from slurm_hooks.boot.console import BootState
 from slurm_hooks.cluster.policy import Policy
 from slurm_hooks.health.slurm_reasons import is_of_slurm
+from slurm_hooks.reconcile.actions import ReasonCode
+from slurm_hooks.reconcile.comments import gives
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import Intent, VmPhase, intent_of
 from slurm_hooks.reconcile.plan_nodes import wanted_since
@@ -23,11 +25,14 @@ from slurm_hooks.status.facts import NodeFacts, last_replacement
 from slurm_hooks.status.model import NodeState
 from slurm_hooks.status.words import boot_text, error_text, jobs_text, reason_text, since, stamp
 
-NEW_GENERATION = f"{PREFIX} new generation"
-LEAVES = f"{PREFIX} leaves the cluster"
-
 _Answer = tuple[NodeState, str]
-_ON_THE_WAY = (Intent.STARTING, Intent.ABANDONED, Intent.WITHDRAWN, Intent.INCONSISTENT)
+_ON_THE_WAY = (
+    Intent.STARTING,
+    Intent.DISOWNED,
+    Intent.ABANDONED,
+    Intent.WITHDRAWN,
+    Intent.INCONSISTENT,
+)
 _BY_HAND = (Intent.DRAINED, Intent.DRAINING, Intent.DOWN_BY_HAND)
 _TAKES_NO_JOBS = (NodeFlag.DRAIN, NodeFlag.FAIL, NodeFlag.INVALID_REG)
 _REBOOTS = (NodeFlag.REBOOT_ISSUED, NodeFlag.REBOOT_REQUESTED)
@@ -144,7 +149,7 @@ def _registered(
         return NodeState.REPAIRING, f"its VM is {gone}, it is powered down in a moment"
     if facts.view is not None and facts.view.vm_phase is VmPhase.LEAVING:
         return NodeState.REPAIRING, "its VM goes"
-    if node.reason.startswith(LEAVES) or node.reason.startswith(NEW_GENERATION) or facts.outdated:
+    if facts.outdated or _gives_way(node):
         return NodeState.UPDATING, _moves_text(facts)
     is_down = node.state.base is BaseState.DOWN
     if is_down or node.state.has(*_TAKES_NO_JOBS):
@@ -153,6 +158,12 @@ def _registered(
         whose = "; a person must look" if is_of_slurm(node.reason) else ""
         return state, f"takes no jobs: {how}{reason_text(node)}{whose}"
     return NodeState.RUNNING, ""
+
+
+def _gives_way(node: Node) -> bool:
+    """Whether we have drained it so that its VM may go."""
+    codes = (ReasonCode.NEW_GENERATION, ReasonCode.LEAVES_CLUSTER)
+    return any(gives(node.reason, code) for code in codes)
 
 
 def _moves_text(facts: NodeFacts) -> str:
@@ -196,7 +207,7 @@ def _off(facts: NodeFacts, node: Node, intent: Intent, policy: Policy, now: date
     state = NodeState.PREPARING
     if _was_replaced(facts, policy, now):
         state = NodeState.REPAIRING
-    elif node.reason.startswith(NEW_GENERATION):
+    elif gives(node.reason, ReasonCode.NEW_GENERATION):
         state = NodeState.UPDATING
     return state, text or f"it is powered up next{_before(_last_failure(node))}"
 

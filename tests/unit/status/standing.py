@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from slurm_hooks.compute.model import ComputeSnapshot, Instance, InstanceStatus, Member
+from slurm_hooks.compute.model import ComputeSnapshot, Group, Instance, InstanceStatus, Member
 from slurm_hooks.reconcile.specifications import group_of
 from slurm_hooks.slurm.model import BaseState, Node, NodeFlag
 from slurm_hooks.status.derive import derive_status
 from slurm_hooks.status.model import ClusterStatus, NodeState, NodeStatus, StatusInputs
-from tests.unit.reconcile.builders import CLUSTER, N0, N1, NOW, World, example_cluster, node, vm
+from tests.unit.reconcile.builders import N0, N1, NOW, World, example_cluster, node, vm
 
 LOGIN = "flexvm-login-0"
-STATIC = example_cluster(min_node_count=2, max_node_count=2)
+DYNAMIC = example_cluster(login_nodes=1)
+"""A cluster of four dynamic nodes and a login node."""
+STATIC = example_cluster(min_node_count=2, max_node_count=2, login_nodes=1)
 """A cluster of two static nodes and a login node."""
+LOGIN_GROUP = group_of(DYNAMIC, DYNAMIC.pools["login"])
 
 
 def login_vm(status: InstanceStatus = InstanceStatus.RUNNING) -> Instance:
     """The login node's VM."""
-    group = group_of(CLUSTER, CLUSTER.pools["login"])
-    return replace(vm(LOGIN, status), group=group.reference)
+    return replace(vm(LOGIN, status), group=LOGIN_GROUP.reference)
 
 
 def up(
@@ -41,9 +43,20 @@ def all_up() -> World:
 
 def with_member(world: World, member: Member) -> ComputeSnapshot:
     """What Compute Engine says of the world, with a member of a group that has no VM."""
+    return replace(_compute(world), members={member.name: member})
+
+
+def with_login_group(world: World) -> ComputeSnapshot:
+    """What Compute Engine says of the world, with the group of the login pool as it was made."""
+    reference = LOGIN_GROUP.reference
+    group = Group(reference, LOGIN_GROUP.template, description=LOGIN_GROUP.description)
+    return replace(_compute(world), groups={reference: group})
+
+
+def _compute(world: World) -> ComputeSnapshot:
     compute = world.snapshot().compute
     assert isinstance(compute, ComputeSnapshot)
-    return replace(compute, members={member.name: member})
+    return compute
 
 
 def inputs(world: World, **more: object) -> StatusInputs:

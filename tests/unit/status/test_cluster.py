@@ -18,6 +18,7 @@ from slurm_hooks.status.model import ClusterState, NodeState
 from tests.unit.reconcile.builders import GROUP, N0, N1, NOW, World, off, starting, vm
 from tests.unit.reconcile.condemned import drained, happened, reason
 from tests.unit.status.standing import (
+    DYNAMIC,
     LOGIN,
     STATIC,
     all_up,
@@ -26,6 +27,7 @@ from tests.unit.status.standing import (
     one,
     status,
     up,
+    with_login_group,
     with_member,
 )
 
@@ -40,7 +42,7 @@ def test_cluster_runs_when_all_that_must_exist_is_there() -> None:
 
 
 def test_dynamic_nodes_that_are_off_or_wait_keep_no_cluster_from_running() -> None:
-    world = World([off(N0), starting(N1)], vms=[login_vm()])
+    world = World([off(N0), starting(N1)], vms=[login_vm()], cluster=DYNAMIC)
     names = {node.name: node for node in world.nodes}
     more = [off(f"flexvm-a3u-{index}") for index in (2, 3)]
     stands = status(replace(world, nodes=[*names.values(), *more]))
@@ -168,7 +170,7 @@ def test_nodes_that_say_the_same_share_a_line_and_many_lines_are_counted() -> No
     ],
 )
 def test_login_node_stands_as_its_vm(word: InstanceStatus, state: NodeState, detail: str) -> None:
-    found_state, found_detail = found(World(vms=[login_vm(word)]), LOGIN)
+    found_state, found_detail = found(World(vms=[login_vm(word)], cluster=DYNAMIC), LOGIN)
     assert found_state is state
     assert detail in found_detail
 
@@ -185,22 +187,28 @@ def test_login_node_stands_as_its_console_says(
     boot: BootState, state: NodeState, detail: str
 ) -> None:
     steps = {LOGIN: BootStep("mount", boot, "/home")}
-    assert found(World(vms=[login_vm()]), LOGIN, boot_steps=steps) == (state, detail)
+    assert found(World(vms=[login_vm()], cluster=DYNAMIC), LOGIN, boot_steps=steps) == (
+        state,
+        detail,
+    )
 
 
 def test_login_node_whose_vm_cannot_be_created_says_why() -> None:
     member = Member(
         GROUP.reference, LOGIN, MemberAction.CREATING, ErrorDetail("QUOTA_EXCEEDED", "CPUS")
     )
-    assert found(World(), LOGIN, compute=with_member(World(), member)) == (
+    world = World(cluster=DYNAMIC)
+    assert found(world, LOGIN, compute=with_member(world, member)) == (
         NodeState.PREPARING,
         "its VM is being created (QUOTA_EXCEEDED: CPUS)",
     )
 
 
 def test_login_node_of_another_generation_says_how_to_renew_it() -> None:
-    old = replace(login_vm(), group=GROUP.reference)
-    assert found(World(vms=[old]), LOGIN) == (
-        NodeState.RUNNING,
-        "of an outdated generation; delete its VM to renew it",
-    )
+    pool = replace(DYNAMIC.pools["login"], boot_disk_size_gb=200)
+    changed = replace(DYNAMIC, pools={**DYNAMIC.pools, "login": pool})
+    says = "of an outdated generation; delete its VM to renew it"
+    for cluster, detail in ((DYNAMIC, ""), (changed, says)):
+        world = World(vms=[login_vm()], cluster=cluster)
+        stands = found(world, LOGIN, compute=with_login_group(world))
+        assert stands == (NodeState.RUNNING, detail)

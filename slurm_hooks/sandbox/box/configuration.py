@@ -46,11 +46,12 @@ _VERSION_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class BoxOptions:
-    """What may differ from box to box. `capacity` is the VMs that the zone of each pool can
-    hold, None without limit; `latency` are the emulator's by their JSON names. The grace is the
-    controller's where the cluster file sets none: its own minutes are too long to watch. Without
-    `applied` the box is as before the first apply: no cluster file, nothing rendered, slurmctld
-    and slurm-hooksd not started; the file that it is made with says how far it may grow."""
+    """What may differ from box to box. `capacity` is the VMs that the zone of each compute pool
+    can hold, None without limit; `latency` are the emulator's by their JSON names. The grace is
+    the controller's where the cluster file sets none: its own minutes are too long to watch.
+    Without `applied` the box is as before the first apply: no cluster file, nothing rendered,
+    slurmctld and slurm-hooksd not started; the file that it is made with says how far it may
+    grow."""
 
     with_daemon: bool = True
     applied: bool = True

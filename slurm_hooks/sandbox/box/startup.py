@@ -156,7 +156,7 @@ def _set_up_emulator(state: BoxState, options: BoxOptions) -> None:
     if options.capacity is not None:
         cluster = read_cluster(Layout(state.directory).cluster_file)
         for pool in cluster.pools.values():
-            for zone in pool.zones:
+            for zone in pool.zones if not pool.is_login else ():
                 control.set_capacity(zone, pool.machine_type, options.capacity)
 
 

@@ -18,7 +18,7 @@ from slurm_hooks.apply.place import Place
 from slurm_hooks.apply.plan import Plan
 from slurm_hooks.apply.rendered_files import look_at_files, replace_file, write_files
 from slurm_hooks.apply.steps import ApplyOptions, Ending, Outcome, Progress, Standing, Step
-from slurm_hooks.apply.systems import Systems, missing_includes, running_of
+from slurm_hooks.apply.systems import Systems, missing_includes, read_running, read_slurm
 from slurm_hooks.apply.taking import Taking, Way, digest_of, taking_of
 from slurm_hooks.apply.wanted import Wanted
 from slurm_hooks.cluster.machine_types import FILE_NAME as CATALOGUE_FILE
@@ -26,8 +26,7 @@ from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.errors import ComputeError
 from slurm_hooks.reconcile import deleting
 from slurm_hooks.reconcile.bell import ring
-from slurm_hooks.slurm.client import SlurmError, SlurmUnavailable
-from slurm_hooks.slurm.model import SlurmSnapshot
+from slurm_hooks.slurm.client import SlurmUnavailable
 from slurm_hooks.slurm.render import include_lines
 
 POLL_SECONDS = 2.0
@@ -68,7 +67,7 @@ class Application:
         return Plan(
             cluster=cluster,
             changes=changes,
-            impact=impact_of(changes, self._applied, cluster, self._read_slurm()),
+            impact=impact_of(changes, self._applied, cluster, read_slurm(self._systems)),
             files=look_at_files(
                 self._place.directory, self._wanted.texts, self._options.overwrites_files
             ),
@@ -106,7 +105,7 @@ class Application:
         return self._wait(Step.NODES_THAT_LEAVE, self._departures_held_up)
 
     def _departures_held_up(self) -> tuple[str, ...]:
-        slurm = self._read_slurm()
+        slurm = read_slurm(self._systems)
         if slurm is None:
             return self._held_up_without_slurm()
         cluster = self._wanted.cluster
@@ -155,7 +154,7 @@ class Application:
     def _wait_until_taken(self) -> None:
         end = self._seconds() + TAKING_SECONDS
         while True:
-            running = running_of(self._systems.slurm, self._wanted.cluster)
+            running = read_running(self._systems, self._wanted.cluster)
             if running is not None and running.nodes == slurm_node_names(self._wanted.cluster):
                 return
             if self._seconds() > end:
@@ -190,16 +189,10 @@ class Application:
         return taking_of(
             self._wanted.texts,
             slurm_node_names(self._wanted.cluster),
-            running_of(self._systems.slurm, self._wanted.cluster),
+            read_running(self._systems, self._wanted.cluster),
             self._place.taken_digest(),
             restarts_for_nodes=self._systems.restarts_for_nodes,
         )
-
-    def _read_slurm(self) -> SlurmSnapshot | None:
-        try:
-            return self._systems.slurm.read()
-        except SlurmError:
-            return None
 
 
 def _put(path: Path, text: str) -> None:

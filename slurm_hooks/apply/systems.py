@@ -16,6 +16,8 @@ from slurm_hooks.cluster.topology import Cluster, parse_node_name
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.compute.google_client import GoogleComputeClient
 from slurm_hooks.slurm.client import SlurmClient, SlurmUnavailable
+from slurm_hooks.slurm.controllers import Controller
+from slurm_hooks.slurm.model import SlurmSnapshot
 from slurm_hooks.slurm.process import CommandFailure, SubprocessRunner
 from slurm_hooks.slurm.scontrol import ScontrolClient
 from slurm_hooks.slurm.versions import SlurmVersion, rules_for
@@ -29,8 +31,11 @@ class RestartFailed(Exception):
     """The command that restarts slurmctld cannot be run or failed; the text says how."""
 
 
-class Controller(SlurmClient, Protocol):
+class Slurm(SlurmClient, Protocol):
     """A SlurmClient that can also tell and renew the configuration."""
+
+    def responding_controller(self) -> Controller | None:
+        """The first slurmctld that answers a ping. Raises SlurmUnavailable."""
 
     def parameters(self) -> dict[str, str]:
         """The parameters that slurmctld runs with. Raises SlurmUnavailable."""
@@ -43,7 +48,8 @@ class Controller(SlurmClient, Protocol):
 class Systems:
     """The outside of one apply. `restart` raises RestartFailed."""
 
-    slurm: Controller
+    slurm_conf: Path
+    slurm: Slurm
     compute: ComputeClient
     restarts_for_nodes: bool
     restart: Callable[[], None]
@@ -53,6 +59,7 @@ def connect(place: Place, project: str, slurm_version: str) -> Systems:
     """The systems of a place. Raises ValueError for settings that cannot be used."""
     values = place.values
     return Systems(
+        slurm_conf=place.slurm_conf,
         slurm=ScontrolClient(place.slurm_conf, values["SlurmBinDir"]),
         compute=GoogleComputeClient(
             values["Project"] or project, values["ApiEndpoint"], values["ApiCredentials"]
@@ -79,14 +86,41 @@ def restart_slurmctld(command: str) -> None:
         raise RestartFailed(f"{command}: exit status {answer.exit_status}: {said}")
 
 
-def running_of(slurm: Controller, cluster: Cluster) -> Running | None:
-    """What slurmctld runs with; None when it does not answer."""
+def read_slurm(systems: Systems) -> SlurmSnapshot | None:
+    """All that Slurm has; None when slurmctld does not answer."""
+    if not _answers(systems):
+        return None
     try:
-        parameters = slurm.parameters()
-        nodes = slurm.read().nodes
+        return systems.slurm.read()
     except SlurmUnavailable:
         return None
-    return Running(ours_of(nodes, cluster.cluster_id), parameters)
+
+
+def read_running(systems: Systems, cluster: Cluster) -> Running | None:
+    """What slurmctld runs with; None when it does not answer."""
+    snapshot = read_slurm(systems)
+    if snapshot is None:
+        return None
+    try:
+        parameters = systems.slurm.parameters()
+    except SlurmUnavailable:
+        return None
+    return Running(ours_of(snapshot.nodes, cluster.cluster_id), parameters)
+
+
+def _answers(systems: Systems) -> bool:
+    """Asked first, and soon: other commands wait long for a slurmctld that does not run.
+
+    Without a file that slurm.conf includes, as before the first apply, any command waits for it.
+    """
+    try:
+        text = systems.slurm_conf.read_text(encoding="utf-8", errors="replace")
+        included = [systems.slurm_conf.parent / path for path in _INCLUDE.findall(text)]
+        if not all(path.exists() for path in included):
+            return False
+        return systems.slurm.responding_controller() is not None
+    except (OSError, SlurmUnavailable):
+        return False
 
 
 def ours_of(names: Iterable[str], cluster_id: str) -> frozenset[str]:

@@ -37,6 +37,8 @@ def plan_removals(scene: Scene) -> Iterator[UpdateNode]:
 def returned(view: NodeView) -> Iterator[UpdateNode]:
     """Lift a drain of ours. IDLE for a node that is off: RESUME would leave it NOT_RESPONDING."""
     name = view.node.name
+    if view.step is not Step.LEAVE:
+        return
     if still_holds(Expectation.DRAINED_AND_OFF, view.node):
         yield UpdateNode(name, (NodeUpdate.IDLE,), Expectation.DRAINED_AND_OFF, None)
     elif still_holds(Expectation.DRAINED_TO_GO, view.node):
@@ -46,6 +48,8 @@ def returned(view: NodeView) -> Iterator[UpdateNode]:
 def _departure(view: NodeView, *, has_job: bool) -> Iterator[UpdateNode]:
     if view.step is not Step.LEAVE or reason_before(view.node.reason):
         return
+    if view.vm_phase is VmPhase.UNKNOWN:
+        return  # a VM state that we do not know is no licence to act
     if still_holds(Expectation.OFF_TO_LEAVE, view.node):
         yield _update(view, _DRAIN, Expectation.OFF_TO_LEAVE)
     elif view.vm_phase is not VmPhase.RUNNING:

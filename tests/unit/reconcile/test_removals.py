@@ -197,6 +197,11 @@ def test_node_that_the_file_names_again_serves_again(back: Node, update: NodeUpd
     assert updates(world) == [(N1, (update,), "")]
 
 
+def test_node_that_is_named_again_and_has_lost_its_vm_is_lost_and_not_given_back() -> None:
+    drained = node(N1, NodeFlag.DRAIN, reason=LEAVES)
+    assert updates(World([drained], cluster=CLUSTER)) == []
+
+
 def test_pool_that_becomes_the_login_pool_leaves_slurm_first() -> None:
     pools = {"a3u": replace(CLUSTER.pools["a3u"], is_login=True, min_node_count=4)}
     on_demand = replace(pools["a3u"], provisioning_model=ProvisioningModel.ON_DEMAND)

@@ -26,10 +26,14 @@ DEFAULTS = {
     "SlurmBinDir": "",
     "PassIntervalSeconds": "10",
     "MetricsListen": "",
+    "RenderOptions": "",
+    "RestartSlurmctld": "systemctl restart slurmctld",
 }
 """Every key with its default. `ApiCredentials` is `default` (Application Default Credentials)
 or `anonymous` (the emulator). An empty `ApiEndpoint` is the public service, an empty
-`MetricsListen` serves no metrics, else it is `HOST:PORT`."""
+`MetricsListen` serves no metrics, else it is `HOST:PORT`. `RenderOptions` are those of render that
+are not the default, as `name=value` with blanks between; `slurm-hooks apply` renders with them, and
+restarts slurmctld by the command `RestartSlurmctld`, which no shell reads."""
 
 
 class SettingsError(Exception):

@@ -12,7 +12,17 @@ from typing import Annotated
 
 import typer
 
-from slurm_hooks.cli import emulator, events, render, repairs, sandbox, sync, validate
+from slurm_hooks.cli import (
+    apply,
+    emulator,
+    events,
+    render,
+    repairs,
+    sandbox,
+    status,
+    sync,
+    validate,
+)
 
 app = typer.Typer(
     name="slurm-hooks",
@@ -25,6 +35,8 @@ app = typer.Typer(
 )
 app.command()(validate.validate)
 app.command()(render.render)
+app.command()(apply.apply)
+app.command()(status.status)
 app.command()(sync.sync)
 app.command()(events.events)
 app.add_typer(repairs.app, name="repairs")

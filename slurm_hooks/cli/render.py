@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from slurm_hooks.apply.rendered_files import FileState, ForeignFiles, write_files
 from slurm_hooks.cli.mistakes import printable, refuse
-from slurm_hooks.cli.rendered_files import FileState, ForeignFiles, write_files
 from slurm_hooks.cli.validate import AsJson, ClusterFile, ClusterId, load_or_refuse
 from slurm_hooks.settings import DEFAULTS
-
-VERSION_DEADLINE_SECONDS = 10
 
 
 def render(
@@ -106,19 +101,13 @@ def render(
 
 
 def _installed_version() -> str:
-    # slurmctld tells it without a configuration, which the other commands need
-    slurmctld = shutil.which("slurmctld", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    from slurm_hooks.slurm.process import CommandFailure
+    from slurm_hooks.slurm.versions import installed_version_text
+
     try:
-        answer = subprocess.run(
-            [slurmctld or "slurmctld", "-V"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=VERSION_DEADLINE_SECONDS,
-        )
-    except (OSError, subprocess.SubprocessError):
+        return installed_version_text()
+    except CommandFailure:
         refuse("no Slurm of this machine tells its version", "pass --slurm-version, such as 24.11")
-    return answer.stdout
 
 
 def _write_or_refuse(output: Path, texts: dict[str, str], force: bool) -> dict[str, FileState]:

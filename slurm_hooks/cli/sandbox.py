@@ -7,6 +7,7 @@ of its command, `demo` with 1 when a step did not happen.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -156,6 +157,19 @@ def gpu(
         except EmulatorControlError as error:
             raise BoxError(error.reason) from None
     typer.echo(f"{node}: GPU {gpu_minor} is broken. Its next health check or job finds it.")
+
+
+@app.command("restart-slurmctld")
+def restart_slurmctld(directory: Directory = None) -> None:
+    """Stop the box's slurmctld, start it, and wait until it answers: what `apply` may need."""
+    from slurm_hooks.sandbox.box.box import Box
+
+    with _one_line_errors():
+        box = Box.open(directory)
+        if box.slurmctld.is_running:
+            box.slurmctld.kill(signal.SIGTERM)
+        box.slurmctld.start()
+    typer.echo("slurmctld answers.")
 
 
 @app.command()

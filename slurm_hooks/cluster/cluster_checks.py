@@ -38,6 +38,7 @@ def check_cluster(
     yield from check_labels("labels", parts.labels)
     yield from check_slurm(parts)
     yield from _check_holds(parts)
+    yield from _check_startup_time(parts)
 
 
 def _check_identity(parts: Parts, wanted_id: str) -> Iterator[FieldError]:
@@ -78,6 +79,15 @@ def _check_holds(parts: Parts) -> Iterator[FieldError]:
         problem = f"{longest} is below hold_seconds {first}"
         remedy = "raise it, or lower hold_seconds"
         yield FieldError("slurm_hooks.longest_hold_seconds", problem, remedy)
+
+
+def _check_startup_time(parts: Parts) -> Iterator[FieldError]:
+    script = parts.extension.startup_script_timeout_seconds
+    boot = parts.extension.boot_timeout_seconds
+    if script >= boot and any(pool.startup_script for pool in parts.pools):
+        problem = f"{script} is not below boot_timeout_seconds {boot}"
+        remedy = "lower it, or raise boot_timeout_seconds: it ends the boot as a whole"
+        yield FieldError("slurm_hooks.startup_script_timeout_seconds", problem, remedy)
 
 
 def _check_network(parts: Parts) -> Iterator[FieldError]:

@@ -16,6 +16,7 @@ from slurm_hooks.cluster.document import Mapping, read_document
 from slurm_hooks.cluster.errors import ClusterFileError, FieldError
 from slurm_hooks.cluster.fields import MAXIMUM_RUN_DURATION_SECONDS
 from slurm_hooks.cluster.machine_types import MachineCatalogue, catalogue_beside
+from slurm_hooks.cluster.node_boot import NodeBoot
 from slurm_hooks.cluster.parts import Parts, read_parts, typed
 from slurm_hooks.cluster.policy import Policy
 from slurm_hooks.cluster.pool_checks import provisioning_model_of
@@ -23,7 +24,7 @@ from slurm_hooks.cluster.pool_resources import reservations_of
 from slurm_hooks.cluster.slurm_checks import global_settings_of
 from slurm_hooks.cluster.slurm_config import Settings, settings_of
 from slurm_hooks.cluster.slurm_parameters import Place
-from slurm_hooks.cluster.spec import ClusterSpec, NodePoolSpec, SlurmSpec
+from slurm_hooks.cluster.spec import ClusterSpec, NodeBootSpec, NodePoolSpec, SlurmSpec
 from slurm_hooks.cluster.spelling import spell
 from slurm_hooks.cluster.topology import (
     Cluster,
@@ -38,6 +39,9 @@ DEFAULT_IMAGES = {
 }
 """What a pool without node_image boots, by architecture. It has no GPU driver: GPU pools should
 name an image of their own."""
+
+
+_OF_NODES = set(NodeBootSpec.model_fields)
 
 
 def load_cluster(path: Path, cluster_id: str = "") -> Cluster:
@@ -95,7 +99,8 @@ def _cluster(
         default_partition=slurm.default_partition_id or slurm.partitions[0].id,
         service_account=spec.runtime_spec.service_account,
         home_directory_storage=slurm.home_directory_storage,
-        policy=Policy(**spec.slurm_hooks.model_dump()),
+        policy=Policy(**spec.slurm_hooks.model_dump(exclude=_OF_NODES)),
+        node_boot=_node_boot(spec.slurm_hooks),
         prolog_scripts=tuple(slurm.prolog_bash_scripts),
         epilog_scripts=tuple(slurm.epilog_bash_scripts),
         slurm_config=global_settings_of(slurm),
@@ -104,6 +109,18 @@ def _cluster(
             for part in slurm.partitions
             if part.config
         },
+    )
+
+
+def _node_boot(extension: NodeBootSpec) -> NodeBoot:
+    return NodeBoot(
+        controllers=tuple(extension.controllers),
+        authentication=extension.authentication,
+        key_secret=extension.key_secret,
+        mount_sources=tuple(sorted(extension.mount_sources.items())),
+        nfs_mount_options=extension.nfs_mount_options,
+        lustre_mount_options=extension.lustre_mount_options,
+        startup_script_timeout_seconds=extension.startup_script_timeout_seconds,
     )
 
 

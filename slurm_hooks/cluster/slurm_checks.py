@@ -13,9 +13,19 @@ from slurm_hooks.cluster.fields import shown
 from slurm_hooks.cluster.parts import NEUTRAL, Parts
 from slurm_hooks.cluster.slurm_config import Settings, check_config, settings_of
 from slurm_hooks.cluster.slurm_parameters import Place
-from slurm_hooks.cluster.spec import AccountingSpec, PartitionSpec, SchedulingSpec, SlurmSpec
+from slurm_hooks.cluster.spec import (
+    AccountingSpec,
+    NodePoolSpec,
+    PartitionSpec,
+    SchedulingSpec,
+    SlurmSpec,
+)
+from slurm_hooks.cluster.topology import ProvisioningModel
 
 SLURM = "orchestrator_spec.slurm_spec"
+
+MAXIMUM_LOGIN_NODES = 1000
+"""The VMs of one managed instance group: login nodes have a single one."""
 
 
 def check_slurm(parts: Parts) -> Iterator[FieldError]:
@@ -97,11 +107,24 @@ def _check_login(parts: Parts) -> Iterator[FieldError]:
     if _is_dangling(login, parts.pool_ids):
         yield _dangling(f"{SLURM}.login_node_pool_id", "node pool", login, parts.pool_ids)
     for index, pool in enumerate(parts.pools):
-        scaling = pool.scaling_spec
-        if pool.id == login and scaling.min_node_count != scaling.max_node_count:
-            problem = "the login pool must have min_node_count = max_node_count"
-            path = f"node_pools[{index}].scaling_spec"
-            yield FieldError(path, problem, "make them equal: login nodes are always there")
+        if pool.id == login:
+            yield from _check_login_pool(f"node_pools[{index}]", pool)
+
+
+def _check_login_pool(path: str, pool: NodePoolSpec) -> Iterator[FieldError]:
+    low, high = pool.scaling_spec.min_node_count, pool.scaling_spec.max_node_count
+    if low != high:
+        problem = "the login pool must have min_node_count = max_node_count"
+        remedy = "make them equal: login nodes are always there"
+        yield FieldError(f"{path}.scaling_spec", problem, remedy)
+    if high > MAXIMUM_LOGIN_NODES:
+        problem = f"{shown(high)} login nodes do not fit into one group"
+        remedy = f"write {MAXIMUM_LOGIN_NODES} at most"
+        yield FieldError(f"{path}.scaling_spec.max_node_count", problem, remedy)
+    if pool.provisioning_model is ProvisioningModel.FLEX_START:
+        problem = "a login node would wait for capacity and end when its time is over"
+        remedy = "leave it out, or write ON_DEMAND, SPOT or RESERVATION"
+        yield FieldError(f"{path}.provisioning_model", problem, remedy)
 
 
 def _is_dangling(wanted: str, known: tuple[str, ...]) -> bool:

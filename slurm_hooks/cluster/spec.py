@@ -14,6 +14,13 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from slurm_hooks.cluster.boot_fields import (
+    AuthenticationWord,
+    ControllerAddress,
+    MountOptions,
+    MountSources,
+    SecretVersion,
+)
 from slurm_hooks.cluster.fields import (
     Boolean,
     ConfidentialType,
@@ -31,6 +38,7 @@ from slurm_hooks.cluster.fields import (
     Text,
     WindowSeconds,
 )
+from slurm_hooks.cluster.node_boot import STARTUP_SCRIPT_SECONDS, Authentication
 from slurm_hooks.cluster.policy import Policy
 
 
@@ -113,10 +121,22 @@ class PoolExtensionSpec(Spec):
     capacity_wait_limit_seconds: Integer | None = None
 
 
-class ExtensionSpec(Spec):
+class NodeBootSpec(Spec):
+    """Those of our own settings that nodes are told; see cluster/node_boot.py."""
+
+    controllers: list[ControllerAddress] = Field(default_factory=list)
+    authentication: AuthenticationWord = Authentication.MUNGE
+    key_secret: SecretVersion = ""
+    mount_sources: MountSources = Field(default_factory=dict)
+    nfs_mount_options: MountOptions = ""
+    lustre_mount_options: MountOptions = ""
+    startup_script_timeout_seconds: Positive = STARTUP_SCRIPT_SECONDS
+
+
+class ExtensionSpec(NodeBootSpec):
     """Our own settings of the cluster, under the key `slurm_hooks`; see cluster/policy.py."""
 
-    literal = frozenset({"end_of_life_signal"})
+    literal = frozenset({"end_of_life_signal", "key_secret"})
 
     boot_timeout_seconds: Positive = _DEFAULTS.boot_timeout_seconds
     end_of_life_notice_seconds: Count = _DEFAULTS.end_of_life_notice_seconds

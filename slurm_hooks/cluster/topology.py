@@ -12,6 +12,7 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from slurm_hooks.cluster.node_boot import NodeBoot
 from slurm_hooks.cluster.policy import Policy
 
 
@@ -137,6 +138,7 @@ class Cluster:
     service_account: str = ""
     home_directory_storage: str = ""
     policy: Policy = field(default_factory=Policy)
+    node_boot: NodeBoot = field(default_factory=NodeBoot)
     prolog_scripts: tuple[str, ...] = ()
     """The site's own bash scripts, whole, that each node of a job runs before it, in order."""
     epilog_scripts: tuple[str, ...] = ()
@@ -153,6 +155,18 @@ class Cluster:
             return None
         pool = self.pools.get(parts.pool)
         return pool if pool is not None and parts.index < pool.max_node_count else None
+
+    def former_pool_of(self, node: str) -> NodePool | None:
+        """The pool of a node of this cluster that is named no more, since its pool has shrunk, has
+        become the login pool or is gone; None when the name is not this cluster's, or still is."""
+        parts, pool = parse_node_name(node), self.pool_of(node)
+        if parts is None or parts.cluster != self.cluster_id:
+            return None
+        if pool is not None:
+            return pool if pool.is_login else None
+        on_demand = ProvisioningModel.ON_DEMAND
+        gone = NodePool(parts.pool, "", on_demand, 0, 0, self.region, ())
+        return self.pools.get(parts.pool, gone)
 
     def is_static(self, node: str) -> bool:
         """Whether the node must always exist: its index is below the pool's min_node_count."""

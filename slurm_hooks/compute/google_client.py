@@ -23,6 +23,7 @@ from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.instance_list import read_instances
 from slurm_hooks.compute.model import (
     ComputeSnapshot,
+    FaultReason,
     Group,
     GroupReference,
     GroupSpecification,
@@ -261,6 +262,21 @@ class GoogleComputeClient:
         """See ComputeClient."""
         scope, fields = Scope(ScopeKind.ZONE, zone), {"instance": require_name(name)}
         return self._start(INSTANCES, "delete", scope, fields, request_id)
+
+    def report_host_as_faulty(
+        self, zone: str, name: str, reason: FaultReason, request_id: str
+    ) -> Operation:
+        """See ComputeClient."""
+        body = {
+            "disruption_schedule": "IMMEDIATE",
+            "fault_reasons": [{"behavior": reason.behavior, "description": reason.description}],
+        }
+        fields = {
+            "instance": require_name(name),
+            "instances_report_host_as_faulty_request_resource": body,
+        }
+        scope = Scope(ScopeKind.ZONE, zone)
+        return self._start(INSTANCES, "report_host_as_faulty", scope, fields, request_id)
 
     def get_serial_port_output(self, zone: str, name: str) -> str:
         """See ComputeClient."""

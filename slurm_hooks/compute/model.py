@@ -300,3 +300,11 @@ class RequestSpecification:
     instances: tuple[str, ...]
     description: str
     run_duration_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FaultReason:
+    """Why a host is reported as faulty: `behavior` in the service's words, and a person's text."""
+
+    behavior: str
+    description: str = ""

@@ -1,26 +1,23 @@
-"""The history of events: a small SQLite file in the spool, which outlives kill -9 at any moment.
+"""The history of events, in a file of the spool.
 
-Each call opens the file anew: it may be moved away, or put back, at any time. What it holds is
-needed to keep within limits that span days, so a failed read is never an empty history.
+What it holds is needed to keep within limits that span days, so a failed read is never an empty
+history.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from slurm_hooks.history.database import Database
+from slurm_hooks.history.database import HistoryUnavailable as HistoryUnavailable
 from slurm_hooks.history.event import Event, EventKind
 
 FILE_NAME = "history.sqlite3"
 KEPT = timedelta(days=90)
 SCHEMA_VERSION = 1
-BUSY_SECONDS = 2.0
-"""How long a call waits while another process writes: `slurm-hooks repairs resume` is one."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS events (
@@ -41,10 +38,6 @@ CREATE INDEX IF NOT EXISTS events_by_time ON events (time_utc);
 _COLUMNS = "key, time_utc, kind, pool, node, message, instance_id, check_name, verdict, job_id"
 _OF_POOLS = (EventKind.REPAIRS_STOPPED, EventKind.REPAIRS_RESUMED)
 """Kept for ever: a pool whose repairs are stopped stays so until a person says otherwise."""
-
-
-class HistoryUnavailable(Exception):
-    """The history cannot be read or written; the text says which file and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +64,13 @@ class EventHistory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._database = Database(path, _SCHEMA, SCHEMA_VERSION)
 
     def record(self, events: Iterable[Event], now: datetime) -> None:
         """Add the events that are not in the history yet, all or none, and drop those of more than
         90 days before `now`. They are on the disk when this returns. Raises HistoryUnavailable."""
         rows = [_row(event) for event in events]
-        with self._connection(create=True) as connection, connection:
+        with self._database.connection(create=True) as connection, connection:
             connection.executemany(
                 f"INSERT OR IGNORE INTO events ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", rows
             )
@@ -113,37 +107,12 @@ class EventHistory:
     ) -> list[Recorded]:
         if not self.path.exists():
             return []
-        with self._connection(create=False) as connection:
+        with self._database.connection(create=False) as connection:
             rows = connection.execute(
                 f"SELECT id, {_COLUMNS} FROM events WHERE {condition} ORDER BY {order} LIMIT ?",
                 (*values, limit),
             ).fetchall()
             return [_recorded(row) for row in rows]
-
-    @contextlib.contextmanager
-    def _connection(self, *, create: bool) -> Iterator[sqlite3.Connection]:
-        try:
-            if create:
-                # SQLite would make a file that the group may read.
-                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            with contextlib.closing(sqlite3.connect(self.path, timeout=BUSY_SECONDS)) as connection:
-                self._prepare(connection)
-                yield connection
-        except (sqlite3.Error, OSError, ValueError) as error:
-            raise HistoryUnavailable(f"{self.path}: {error}") from error
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.execute("PRAGMA synchronous = FULL")
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == SCHEMA_VERSION:
-            return
-        if version != 0:
-            raise HistoryUnavailable(
-                f"{self.path}: written by another version of slurm-hooks (schema {version})"
-            )
-        connection.executescript(
-            f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
-        )
 
 
 def _values_of(chosen: Filter) -> list[object]:

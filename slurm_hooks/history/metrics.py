@@ -15,6 +15,9 @@ IN_CHARGE = Gauge("slurm_hooks_in_charge", "1 where this host acts, 0 where it o
 HELD_KILLS = Gauge("slurm_hooks_held_kills", "Kills that the cap keeps back")
 CONDITIONS = Gauge("slurm_hooks_conditions", "Conditions that hold", ["condition"])
 WAITING = Gauge("slurm_hooks_nodes_waiting_for_capacity", "Nodes that wait for capacity", ["pool"])
+LOGIN_LACKING = Gauge(
+    "slurm_hooks_login_nodes_lacking", "Login nodes without a VM that runs", ["pool"]
+)
 
 
 def record_pass(plan: Plan, seconds: float) -> None:
@@ -28,6 +31,8 @@ def record_pass(plan: Plan, seconds: float) -> None:
         NODES.labels(step.name).set(steps.count(step))
     for pool_id, count in plan.waiting.items():
         WAITING.labels(pool_id).set(count)
+    for pool_id, count in plan.login_lacking.items():
+        LOGIN_LACKING.labels(pool_id).set(count)
     HELD_KILLS.set(len(plan.held))
     kinds = [notice.kind for notice in plan.notices]
     for kind in NoticeKind:

@@ -53,6 +53,12 @@ class Expectation(enum.StrEnum):
     UP_WITH_OUR_REASON = "registered and in service, with a reason of ours"
     WAKING = "POWERING_UP and in service, with no reason but ours"
     TOLD_TO_WAIT = "with our reason that it waits for capacity"
+    SERVING = "registered and in service, nobody has asked for its power down"
+    FREE = "idle, in service or drained for the new generation"
+    FREE_TO_LEAVE = "registered, no job on it, whoever has drained it"
+    OFF_TO_LEAVE = "off or going off, of no job, in service"
+    DRAINED_TO_GO = "registered, drained by us so that its VM may go"
+    DRAINED_AND_OFF = "off, of no job, drained by us so that its VM might go"
 
 
 class ReasonCode(enum.StrEnum):
@@ -66,6 +72,8 @@ class ReasonCode(enum.StrEnum):
     RESUME_TIMEOUT = "ResumeTimeout passed"
     POOL_HELD = "pool held"
     END_NEAR = "too little life left for a waiting job"
+    NEW_GENERATION = "new generation"
+    LEAVES_CLUSTER = "leaves the cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,6 +438,7 @@ class NoticeKind(enum.StrEnum):
     DRAINED_BY_SLURM = "DRAINED_BY_SLURM"
     HISTORY_UNAVAILABLE = "HISTORY_UNAVAILABLE"
     AWAITS_CAPACITY = "AWAITS_CAPACITY"
+    LOGIN_NODES_LACK = "LOGIN_NODES_LACK"
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,7 +464,8 @@ class Plan:
     `held` are kills that the cap keeps back, `kills_in_question` how many an operator would have
     to confirm. `sightings` and `suspended` (nodes) are what the next pass has to know, see Memory;
     `second_look_seconds` is when the first of the sightings may be believed, None where none waits.
-    `waiting` says how many nodes of each pool wait for capacity.
+    `waiting` says how many nodes of each pool wait for capacity, `login_lacking` how many login
+    nodes have no VM that runs.
     """
 
     actions: tuple[Action, ...] = ()
@@ -468,6 +478,7 @@ class Plan:
     second_look_seconds: float | None = None
     suspended: frozenset[str] = frozenset()
     waiting: dict[str, int] = field(default_factory=dict)
+    login_lacking: dict[str, int] = field(default_factory=dict)
 
 
 INSERT_REQUEST = "insert request"

@@ -17,11 +17,13 @@ from slurm_hooks.history import metrics
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.events import FILE_NAME as HISTORY_FILE
 from slurm_hooks.history.events import EventHistory
+from slurm_hooks.reconcile import deleting
 from slurm_hooks.reconcile.passes import Passes
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.service_manager import notify
+from slurm_hooks.reconcile.watched_file import WatchedFile
 from slurm_hooks.slurm.client import SlurmError
-from slurm_hooks.slurm.controllers import charge_of_this_host
+from slurm_hooks.slurm.controllers import Charge, charge_of_this_host
 from slurm_hooks.slurm.hostlist import expand
 from slurm_hooks.slurm.scontrol import ScontrolClient
 
@@ -31,13 +33,15 @@ ERRORS = (settings.SettingsError, ClusterFileError, SlurmError, OSError, ValueEr
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """Everything that runs passes over one cluster."""
+    """Everything that runs passes over one cluster. `cluster_file` is as it was when it was read,
+    or when it was last found to be wrong."""
 
     settings_file: str
     spool_directory: Path
     cluster: Cluster
     passes: Passes
     interval_seconds: float
+    cluster_file: WatchedFile
 
 
 def find_settings() -> str:
@@ -67,7 +71,8 @@ def prepare_spool(values: dict[str, str]) -> Path:
 def assemble(settings_file: str) -> Controller:
     """Read settings and cluster file and connect the clients. Raises one of ERRORS."""
     values = settings.read(settings_file)
-    cluster = load_cluster(Path(values["ClusterConfig"]), values["ClusterId"])
+    cluster_file = WatchedFile.look_at(Path(values["ClusterConfig"]))
+    cluster = load_cluster(cluster_file.path, values["ClusterId"])
     spool_directory = prepare_spool(values)
     slurm_conf = slurm_conf_of(settings_file)
     slurm = ScontrolClient(slurm_conf, values["SlurmBinDir"])
@@ -83,12 +88,16 @@ def assemble(settings_file: str) -> Controller:
         calls,
         consoles,
         lambda: datetime.now(UTC),
-        lambda: charge_of_this_host(slurm_conf, slurm.responding_controller),
+        lambda: (
+            Charge.NOBODY
+            if deleting.obey(spool_directory)
+            else charge_of_this_host(slurm_conf, slurm.responding_controller)
+        ),
         lambda: notify("WATCHDOG=1"),
         history=EventHistory(spool_directory / HISTORY_FILE),
     )
     interval = _interval_seconds(values)
-    return Controller(settings_file, spool_directory, cluster, passes, interval)
+    return Controller(settings_file, spool_directory, cluster, passes, interval, cluster_file)
 
 
 def serve_metrics(values: dict[str, str]) -> None:

@@ -96,3 +96,17 @@ def ring(spool_directory: Path, confirmed_kills: int = 0) -> bool:
             return connection.recv(16).startswith(b"ok")
         except OSError:
             return False
+
+
+def daemon_listens(spool_directory: Path) -> bool | None:
+    """Whether a daemon would hear the bell, which does not ring for this; None where this user
+    may not know."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(CALLER_DEADLINE_SECONDS)
+        try:
+            connection.connect(spool.socket_path(str(spool_directory)))
+        except PermissionError:
+            return None
+        except OSError:
+            return False
+    return True

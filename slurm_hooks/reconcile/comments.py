@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from slurm_hooks.reconcile.actions import JobStatus, UpdateNode, WaitKind, WarnJob
+from slurm_hooks.reconcile.actions import JobStatus, ReasonCode, UpdateNode, WaitKind, WarnJob
 from slurm_hooks.reconcile.reasons import PREFIX
 
 _FAILURE_PREFIX = f"{PREFIX} failed:"
@@ -30,6 +30,11 @@ def tells_end_of_life(text: str) -> bool:
 def tells_waiting(text: str) -> bool:
     """Whether a reason of ours tells that a node waits for capacity."""
     return text.startswith(_WAITING_PREFIX)
+
+
+def gives(text: str, code: ReasonCode) -> bool:
+    """Whether a node has its reason from us, for this."""
+    return text.startswith(f"{PREFIX} {code.value}")
 
 
 def capacity_reason(code: str, since_utc: datetime | None) -> str:

@@ -31,6 +31,7 @@ _TEXTS = {
     NoticeKind.DRAINED_BY_SLURM: "node drained by Slurm itself, a person must look",
     NoticeKind.HISTORY_UNAVAILABLE: "history not readable, no node is repaired until it is",
     NoticeKind.AWAITS_CAPACITY: "nodes wait for capacity",
+    NoticeKind.LOGIN_NODES_LACK: "login nodes without a VM that runs",
 }
 _LEVELS = {
     NoticeKind.AWAITS_CAPACITY: logging.INFO,
@@ -46,6 +47,7 @@ _DETAIL_VARIES = frozenset(
         NoticeKind.KILLS_HELD,
         NoticeKind.HISTORY_UNAVAILABLE,
         NoticeKind.AWAITS_CAPACITY,
+        NoticeKind.LOGIN_NODES_LACK,
     }
 )
 """Whose details are another system's words or counts: other words alone are no news."""

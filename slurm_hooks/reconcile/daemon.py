@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated
@@ -38,6 +39,7 @@ from slurm_hooks.reconcile.pace import Pace
 from slurm_hooks.reconcile.passes import Passes
 from slurm_hooks.reconcile.report import plan_as_json, plan_as_text
 from slurm_hooks.reconcile.service_manager import notify
+from slurm_hooks.reconcile.watched_file import WatchedFile
 
 LOG = logging.getLogger("slurm-hooksd")
 OPERATION_POLL_SECONDS = 1.0
@@ -78,7 +80,11 @@ class Signals:
 
 
 def serve(controller: assembly.Controller) -> None:
-    """Run passes until told to stop; SIGHUP reads settings and cluster file again."""
+    """Run passes until told to stop.
+
+    SIGHUP, or another cluster file in the place of the old one, has settings and cluster file read
+    again before the next pass.
+    """
     bell = Bell(controller.spool_directory)
     signals, pace = Signals(bell), Pace()
     try:
@@ -86,7 +92,7 @@ def serve(controller: assembly.Controller) -> None:
         log_event(LOG, logging.INFO, "started", cluster=controller.cluster.cluster_id)
         notify("READY=1")
         while True:
-            if signals.reload.is_set():
+            if signals.reload.is_set() or controller.cluster_file.is_replaced():
                 signals.reload.clear()
                 controller = reloaded(controller)
             bell.rung.clear()
@@ -144,16 +150,28 @@ def _wait(passes: Passes, bell: Bell, delay: float) -> None:
 def reloaded(controller: assembly.Controller) -> assembly.Controller:
     """The controller of settings and cluster file as they are now; the old one if they are wrong.
 
-    What people were told already is not said again.
+    What people were told already is not said again, nor that a file is wrong until it is another.
     """
+    found = WatchedFile.look_at(controller.cluster_file.path)
     try:
         fresh = assembly.assemble(controller.settings_file)
+        _require_same_cluster(controller, fresh)
     except assembly.ERRORS as error:
         log_event(LOG, logging.ERROR, "not reloaded, going on as before", error=error)
-        return controller
+        return replace(controller, cluster_file=found)
     fresh.passes.go_on_from(controller.passes)
     log_event(LOG, logging.INFO, "reloaded", settings=controller.settings_file)
     return fresh
+
+
+def _require_same_cluster(before: assembly.Controller, after: assembly.Controller) -> None:
+    """Else nobody would look after the VMs of the one before. Raises ValueError."""
+    old, new = before.cluster.cluster_id, after.cluster.cluster_id
+    if old != new:
+        raise ValueError(
+            f"the cluster file is of cluster {new} and not {old}: to serve that one, restart "
+            f"slurm-hooksd"
+        )
 
 
 def _print_version(wanted: bool) -> None:

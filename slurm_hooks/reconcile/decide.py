@@ -29,12 +29,15 @@ from slurm_hooks.reconcile.phases import RequestPhase, VmPhase
 from slurm_hooks.reconcile.plan_addresses import plan_addresses
 from slurm_hooks.reconcile.plan_components import plan_components, with_components
 from slurm_hooks.reconcile.plan_end_of_life import plan_end_of_life
+from slurm_hooks.reconcile.plan_generations import plan_generations
 from slurm_hooks.reconcile.plan_holds import plan_holds
 from slurm_hooks.reconcile.plan_jobs import tell_jobs
+from slurm_hooks.reconcile.plan_login import LoginPlan, plan_login
 from slurm_hooks.reconcile.plan_nodes import SETTLED_STEPS, is_powering_up, node_actions
 from slurm_hooks.reconcile.plan_reaping import plan_reaping, unneeded
 from slurm_hooks.reconcile.plan_reasons import plan_reasons
 from slurm_hooks.reconcile.plan_recycling import plan_recycling
+from slurm_hooks.reconcile.plan_removals import plan_removals
 from slurm_hooks.reconcile.plan_repairs import plan_repairs
 from slurm_hooks.reconcile.plan_requests import finished_requests, plan_requests
 from slurm_hooks.reconcile.plan_waits import count_by_pool, plan_waits, waiting_pools, waiting_views
@@ -48,6 +51,8 @@ PLANNERS: tuple[Planner, ...] = (
     plan_reaping,
     plan_end_of_life,
     plan_recycling,
+    plan_generations,
+    plan_removals,
     plan_components,
     plan_holds,
     plan_reasons,
@@ -80,11 +85,12 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
         repairs=snapshot.repairs,
     )
     requests = plan_requests(scene)
-    repairs = plan_repairs(scene)
+    repairs, login = plan_repairs(scene), plan_login(scene)
     wanted: Iterable[Action] = [
         *tell_jobs(scene, requests),
         *node_actions(scene),
         *requests.actions,
+        *login.actions,
         *_closed_calls(snapshot, world),
         *(action for planner in PLANNERS for action in planner(scene)),
         *repairs.actions,
@@ -100,7 +106,7 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
     held = {action.subject: action for part in kills for action in part.actions}
     actions = tuple(action for action in free if action.subject not in held)
     waiting = waiting_views(scene, requests)
-    sightings = _sightings(scene)
+    sightings = _sightings(scene, login)
     second_look = sightings.seconds_to_belief(now)
     is_new = not sightings.finished <= memory.sightings.finished
     return Plan(
@@ -109,6 +115,7 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
             *_notices(slurm, compute, memory),
             *(part.notice for part in kills),
             *repairs.notices,
+            *login.notices,
             *waiting_pools(scene, requests, waiting),
         ),
         unsettled=_is_unsettled(world, memory, actions) or is_new or second_look is not None,
@@ -119,6 +126,7 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
         second_look_seconds=second_look,
         suspended=suspended_nodes(slurm, memory.suspended),
         waiting=count_by_pool(scene, waiting),
+        login_lacking=login.lacking,
     )
 
 
@@ -126,11 +134,12 @@ _MISSING_STEPS = frozenset({Step.REQUEST_AGAIN, Step.LOSE_NODE, Step.LOSE_JOBS, 
 _SIGHTED_STEPS = _MISSING_STEPS | {Step.DELETE_SURPLUS_VM}
 
 
-def _sightings(scene: Scene) -> Sightings:
+def _sightings(scene: Scene, login: LoginPlan) -> Sightings:
     """What is seen now that needs a second sighting, and since when in a row."""
     before, views, now = scene.memory.sightings, scene.world.views, scene.now
     doubtful = [view for view in views.values() if view.step in _SIGHTED_STEPS]
     missing = [view.node.name for view in doubtful if view.step in _MISSING_STEPS]
+    missing += login.doubtful
     surplus = [view.node.name for view in doubtful if view.step is Step.DELETE_SURPLUS_VM]
     return Sightings(
         missing=seen_since(before.missing, missing, now),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from slurm_hooks.reconcile.actions import Expectation
-from slurm_hooks.reconcile.comments import tells_waiting
+from slurm_hooks.reconcile.actions import Expectation, ReasonCode
+from slurm_hooks.reconcile.comments import gives, tells_waiting
 from slurm_hooks.reconcile.phases import Intent, intent_of
 from slurm_hooks.reconcile.pool_record import hold_end
 from slurm_hooks.reconcile.reasons import OFFERED_AGAIN, is_of_person, is_ours, reason_before
@@ -12,6 +12,8 @@ from slurm_hooks.slurm.model import BaseState, Node, NodeFlag, NodeState
 
 _OUT_OF_SERVICE = (NodeFlag.DRAIN, NodeFlag.FAIL)
 _ON_THE_WAY = (NodeFlag.POWERING_UP, NodeFlag.POWER_UP, NodeFlag.POWER_DOWN)
+_REBOOTS = (NodeFlag.REBOOT_ISSUED, NodeFlag.REBOOT_REQUESTED)
+_KEPT_FROM_JOBS = (NodeFlag.INVALID_REG, NodeFlag.POWER_DRAIN, NodeFlag.BLOCKED)
 _BEING_CHANGED = (*_ON_THE_WAY, NodeFlag.POWERING_DOWN, NodeFlag.COMPLETING)
 
 
@@ -29,6 +31,9 @@ _INTENTS = {
     Expectation.OFF: Intent.OFF,
     Expectation.TRAPPED: Intent.TRAPPED,
     Expectation.RESUME_FAILED: Intent.RESUME_FAILED,
+    Expectation.SERVING: Intent.REGISTERED,
+    Expectation.FREE: Intent.REGISTERED,
+    Expectation.DRAINED_TO_GO: Intent.REGISTERED,
 }
 """What Slurm must ask for; the other expectations are about single flags and words."""
 
@@ -68,6 +73,18 @@ def _has_the_rest(expectation: Expectation, node: Node) -> bool:
             return _may_be_told(node)
         case Expectation.TOLD_TO_WAIT:
             return tells_waiting(node.reason)
+        case Expectation.SERVING:
+            return not node.state.has(*_OUT_OF_SERVICE, *_REBOOTS, NodeFlag.POWER_DOWN)
+        case Expectation.FREE:
+            return _is_free_or_drained_to_go(node)
+        case Expectation.FREE_TO_LEAVE:
+            return _has_no_job(node.state)
+        case Expectation.OFF_TO_LEAVE:
+            return node.state.base is BaseState.IDLE and _is_off_and_in_service(node.state)
+        case Expectation.DRAINED_TO_GO:
+            return _is_drained_to_go(node)
+        case Expectation.DRAINED_AND_OFF:
+            return _is_drained_to_go(node) and _is_free_for_an_address(node.state)
         case _:
             return expectation in _INTENTS
 
@@ -141,6 +158,37 @@ def _is_held(node: Node) -> bool:
         and state.has(NodeFlag.DRAIN)
         and not state.has(*_BEING_CHANGED, NodeFlag.FAIL)
         and hold_end(node.reason) is not None
+    )
+
+
+def _is_free_or_drained_to_go(node: Node) -> bool:
+    state = node.state
+    if not _has_no_job(state) or state.has(*_KEPT_FROM_JOBS, NodeFlag.FAIL):
+        return False
+    if state.has(NodeFlag.DRAIN):
+        return gives(node.reason, ReasonCode.NEW_GENERATION)
+    return state.base is BaseState.IDLE
+
+
+def _has_no_job(state: NodeState) -> bool:
+    """Whether no job is on a node that is up, nor power step nor reboot under way. One that slurmd
+    does not answer from is Slurm's to give up first, which ends its jobs."""
+    is_silent = state.has(NodeFlag.NOT_RESPONDING)
+    return (
+        (state.base is BaseState.DOWN or (state.base is BaseState.IDLE and not is_silent))
+        and not state.unknown
+        and not state.has(*_BEING_CHANGED, *_REBOOTS, NodeFlag.POWERED_DOWN)
+    )
+
+
+def _is_drained_to_go(node: Node) -> bool:
+    state, reason = node.state, node.reason
+    return (
+        state.base in (BaseState.IDLE, BaseState.ALLOCATED, BaseState.MIXED)
+        and not state.unknown
+        and state.has(NodeFlag.DRAIN)
+        and not state.has(*_ON_THE_WAY, *_REBOOTS, NodeFlag.POWERING_DOWN, NodeFlag.FAIL)
+        and (gives(reason, ReasonCode.NEW_GENERATION) or gives(reason, ReasonCode.LEAVES_CLUSTER))
     )
 
 

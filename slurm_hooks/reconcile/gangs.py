@@ -71,7 +71,11 @@ def ready_gangs(world: World, memory: Memory, now: datetime) -> Iterator[Gang]:
             view.step is Step.REQUEST_AGAIN and is_surely_missing(view, memory, now)
         ):
             wanted.setdefault(_key(view), []).append(view)
-        elif view.step in _NAME_TAKEN or view.step is Step.REQUEST_AGAIN:
+        elif (
+            view.step in _NAME_TAKEN
+            or view.step is Step.REQUEST_AGAIN
+            or view.intent is Intent.DISOWNED
+        ):
             blocked.add(_key(view))
     ready = [
         views

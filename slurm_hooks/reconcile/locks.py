@@ -15,6 +15,7 @@ from pathlib import Path
 PASS_LOCK = "pass.lock"
 DAEMON_LOCK = "daemon.lock"
 WAITER_LOCK = "waiter.lock"
+CHANGE_LOCK = "change.lock"
 
 LONGEST_WAIT_SECONDS = 3600.0
 """How long a one-shot waits for its turn: twice as long as one before it may run passes."""
@@ -34,6 +35,13 @@ class TurnNeverCame(Locked):
 def sole_runner(spool_directory: Path) -> Iterator[None]:
     """Hold the right to run passes. Raises Locked at once if another process has it."""
     with _held(spool_directory / PASS_LOCK):
+        yield
+
+
+@contextlib.contextmanager
+def sole_change(spool_directory: Path) -> Iterator[None]:
+    """Be the only one who applies or deletes the cluster. Raises Locked at once if there is one."""
+    with _held(spool_directory / CHANGE_LOCK):
         yield
 
 

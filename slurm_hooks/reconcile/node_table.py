@@ -80,6 +80,7 @@ TABLE: tuple[Row, ...] = (
     _row(
         (
             _I.STARTING,
+            _I.DISOWNED,
             _I.ABANDONED,
             _I.REGISTERED,
             _I.DRAINED,
@@ -98,7 +99,7 @@ TABLE: tuple[Row, ...] = (
         "a VM state that we do not know is no licence to act",
     ),
     _row(
-        (_I.ABANDONED, _I.WITHDRAWN, _I.STATIC_OFF),
+        (_I.DISOWNED, _I.ABANDONED, _I.WITHDRAWN, _I.STATIC_OFF),
         (_R.UNKNOWN,),
         (_V.NONE,),
         _S.LEAVE,
@@ -112,12 +113,20 @@ TABLE: tuple[Row, ...] = (
         "the request is in the queue, as far as we can know",
     ),
     _row(_I.STARTING, (), _ALIVE, _S.AWAIT_BOOT, "the VM boots"),
-    _row((_I.STARTING, _I.ABANDONED), (), (_V.OVERDUE,), _S.REPLACE_VM, "it should be up by now"),
+    _row(
+        (_I.STARTING, _I.DISOWNED, _I.ABANDONED),
+        (),
+        (_V.OVERDUE,),
+        _S.REPLACE_VM,
+        "it should be up by now",
+    ),
     _row(_I.STARTING, (), (_V.LEAVING,), _S.AWAIT_DELETION, "never two VMs of one name"),
     _row(_I.STARTING, (), (_V.BROKEN,), _S.DELETE_VM, "it never serves again"),
     _row(_I.STARTING, (_R.FAILED,), (_V.NONE,), _S.FAIL_START, "the job learns it in seconds"),
     _row(_I.STARTING, (_R.GRANTED,), (_V.NONE,), _S.REQUEST_AGAIN, "its VM came and went"),
     _row(_I.STARTING, (_R.NONE,), (_V.NONE,), _S.REQUEST, "there must be a VM"),
+    _row(_I.DISOWNED, (), _ALIVE, _S.AWAIT_BOOT, "a job that has it already runs to its end"),
+    _row(_I.DISOWNED, (), (), _S.FAIL_START, "none is started any more, its job goes elsewhere"),
     _row(_I.ABANDONED, (_R.WAITING,), (), _S.ABANDON_START, "nobody waits for it any more"),
     _row(_I.ABANDONED, (), _ALIVE, _S.AWAIT_BOOT, "capacity in hand serves others"),
     _row(_I.ABANDONED, (), (), _S.ABANDON_START, "nobody waits for it any more"),

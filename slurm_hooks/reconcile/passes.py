@@ -32,6 +32,13 @@ LOG = logging.getLogger("slurm-hooksd")
 
 TEMPLATES_INTERVAL = timedelta(minutes=10)
 
+_CHARGE_MESSAGES = {
+    Charge.HERE: "slurmctld of this host is in charge",
+    Charge.ELSEWHERE: "standing by, only watching",
+    Charge.UNKNOWN: "standing by, only watching",
+    Charge.NOBODY: "the cluster is deleted, only watching",
+}
+
 
 class Passes:
     """Runs passes over one cluster and remembers between them.
@@ -136,10 +143,7 @@ class Passes:
         charge = self._charge()
         acts = charge is Charge.HERE
         if acts is not self._acted_last:
-            message = (
-                "slurmctld of this host is in charge" if acts else "standing by, only watching"
-            )
-            log_event(LOG, logging.INFO, message, slurmctld=charge)
+            log_event(LOG, logging.INFO, _CHARGE_MESSAGES[charge], slurmctld=charge)
         self._acted_last = acts
         metrics.record_charge(acts)
         return acts

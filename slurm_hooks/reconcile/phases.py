@@ -21,6 +21,8 @@ class Intent(enum.StrEnum):
 
     STARTING = "STARTING"
     """POWERING_UP: there must be a VM."""
+    DISOWNED = "DISOWNED"
+    """POWERING_UP, though the cluster file does not name the node any more."""
     ABANDONED = "ABANDONED"
     """POWERING_UP for a job that is over, and no other job has the node."""
     REGISTERED = "REGISTERED"
@@ -123,11 +125,19 @@ _VM_PHASES = {
 """A VM that stopped or is being repaired never serves again, whatever its model: it is BROKEN."""
 
 
-def intent_of(node: Node, *, held: bool, owner_ended: bool, must_exist: bool = False) -> Intent:
+def intent_of(
+    node: Node,
+    *,
+    held: bool,
+    owner_ended: bool,
+    must_exist: bool = False,
+    leaves: bool = False,
+) -> Intent:
     """What Slurm asks for.
 
     `held`: an active job has the node allocated. `owner_ended`: the node was started for a job
-    that is over. `must_exist`: it is static, and nothing keeps it from being offered.
+    that is over. `must_exist`: it is static, and nothing keeps it from being offered. `leaves`: the
+    cluster file does not name it any more.
     """
     state = node.state
     if state.unknown or state.base in (BaseState.UNKNOWN, BaseState.FUTURE, BaseState.ERROR):
@@ -135,7 +145,8 @@ def intent_of(node: Node, *, held: bool, owner_ended: bool, must_exist: bool = F
     if NodeFlag.POWERING_DOWN in state.flags:
         return Intent.STOPPING
     if NodeFlag.POWERING_UP in state.flags:
-        return _intent_while_starting(node, held, owner_ended)
+        intent = _intent_while_starting(node, held, owner_ended)
+        return Intent.DISOWNED if leaves and intent is Intent.STARTING else intent
     if NodeFlag.POWERED_DOWN in state.flags:
         return _intent_while_off(node, must_exist)
     if NodeFlag.POWER_DOWN in state.flags and _is_free(node):

@@ -38,7 +38,15 @@ _GOING = frozenset(
         Intent.RESUME_FAILED,
     }
 )
-_STARTING = frozenset({Intent.STARTING, Intent.ABANDONED, Intent.WITHDRAWN, Intent.INCONSISTENT})
+_STARTING = frozenset(
+    {
+        Intent.STARTING,
+        Intent.DISOWNED,
+        Intent.ABANDONED,
+        Intent.WITHDRAWN,
+        Intent.INCONSISTENT,
+    }
+)
 _OF_AN_EARLIER_START = frozenset({VmPhase.LEAVING, VmPhase.BROKEN})
 
 

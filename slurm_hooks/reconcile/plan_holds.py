@@ -72,6 +72,8 @@ def plan_holds(scene: Scene) -> Iterator[Action]:
     """Count failures, hold and release pools, and drain and give back nodes to match."""
     pools: dict[str, _Pool] = {}
     for view in scene.world.views.values():
+        if view.leaves:
+            continue
         pool = pools.get(view.pool.pool_id)
         if pool is None:
             pool = pools[view.pool.pool_id] = _Pool()
@@ -212,6 +214,8 @@ def _failed_members(scene: Scene) -> Iterator[tuple[str, PoolFailure]]:
     nobody's node is known by how often its member was taken out before."""
     for name, view in scene.world.views.items():
         if view.step is not Step.FAIL_START or view.member is None or view.error is None:
+            continue
+        if view.leaves:
             continue
         tries = scene.memory.attempts.get(deletion_of_member(view.member).subject, 0)
         key = f"member {name} after {tries}"

@@ -119,14 +119,18 @@ def _actions_of(view: NodeView, scene: Scene) -> Iterator[Action]:
 
 def failed_start(view: NodeView, code: str, detail: str) -> UpdateNode:
     """Power a starting node down by force, with the reason why no VM comes."""
+    told_job = view.owner.job_id if view.owner is not None else None
+    name, starting = view.node.name, Expectation.STARTING
+    if view.leaves:
+        return UpdateNode(name, FORCE, starting, ReasonCode.LEAVES_CLUSTER, told_job=told_job)
     return UpdateNode(
-        view.node.name,
+        name,
         FORCE,
-        Expectation.STARTING,
+        starting,
         ReasonCode.REQUEST_FAILED,
         code=code,
         detail=detail,
-        told_job=view.owner.job_id if view.owner is not None else None,
+        told_job=told_job,
         since_utc=wanted_since(view, view.owner),
     )
 

@@ -32,8 +32,9 @@ from slurm_hooks.reconcile.plan_requests import finished_requests
 from slurm_hooks.reconcile.scene import Scene
 from slurm_hooks.reconcile.sightings import is_believed
 from slurm_hooks.reconcile.specifications import (
-    generation_of,
-    is_served,
+    is_in_slurm,
+    is_outdated,
+    present_generations,
     template_of,
     workload_policy_of,
 )
@@ -89,18 +90,23 @@ def _members_without_node(scene: Scene) -> Iterator[DeleteInstance]:
         return
     for name, member in scene.compute.members.items():
         is_known = member.action in (MemberAction.NONE, MemberAction.CREATING)
-        if is_known and name not in scene.slurm.nodes:
+        if is_known and name not in scene.slurm.nodes and not _is_login_node(name, scene):
             yield deletion_of_member(member)
 
 
 def _is_orphan(scene: Scene, vm: Instance) -> bool:
-    pool = scene.cluster.pool_of(vm.name)
     return (
         is_ours(vm, scene.cluster.cluster_id)
-        and not (pool is not None and pool.is_login)
+        and not _is_login_node(vm.name, scene)
         and vm_phase_of(vm, deletion_in_flight=False) not in (VmPhase.LEAVING, VmPhase.UNKNOWN)
         and scene.is_past_grace(vm.creation_time_utc)
     )
+
+
+def _is_login_node(name: str, scene: Scene) -> bool:
+    """Whether it is one of the login nodes that there are to be: see `plan_login`."""
+    pool = scene.cluster.pool_of(name)
+    return pool is not None and pool.is_login
 
 
 def _awaited_names(scene: Scene) -> frozenset[str]:
@@ -114,11 +120,11 @@ def _awaited_names(scene: Scene) -> frozenset[str]:
 
 
 def _outdated_groups(scene: Scene) -> Iterator[DeleteGroup]:
-    present = _present_generations(scene)
+    present = present_generations(scene.cluster)
     outdated = [
         group
         for group in scene.compute.groups.values()
-        if _is_outdated(group, scene, present) and scene.is_past_grace(group.creation_time_utc)
+        if _is_of_no_use(group, scene, present) and scene.is_past_grace(group.creation_time_utc)
     ]
     if not outdated:
         return
@@ -128,13 +134,13 @@ def _outdated_groups(scene: Scene) -> Iterator[DeleteGroup]:
             yield DeleteGroup(group.reference)
 
 
-def _is_outdated(group: Group, scene: Scene, present: frozenset[tuple[str, str]]) -> bool:
+def _is_of_no_use(group: Group, scene: Scene, present: frozenset[tuple[str, str]]) -> bool:
     mark = decode(group.description)
     return (
         mark is not None
         and mark.cluster == scene.cluster.cluster_id
         and mark.generation != ""
-        and ((mark.pool, mark.generation) not in present or _is_of_ended_job(mark, scene))
+        and (is_outdated(mark, present) or _is_of_ended_job(mark, scene))
     )
 
 
@@ -144,15 +150,6 @@ def _is_of_ended_job(mark: Mark, scene: Scene) -> bool:
     if mark.job_id is None or (job is None and scene.slurm.unreadable):
         return False
     return job is None or not job.is_active or job.restarts != mark.restarts
-
-
-def _present_generations(scene: Scene) -> frozenset[tuple[str, str]]:
-    """Pool and template generation of every pool whose nodes we start."""
-    return frozenset(
-        (pool.pool_id, generation_of(template_of(scene.cluster, pool)))
-        for pool in scene.cluster.pools.values()
-        if is_served(pool)
-    )
 
 
 def _groups_in_use(scene: Scene) -> frozenset[GroupReference]:
@@ -193,7 +190,7 @@ def _stale_policies(scene: Scene) -> Iterator[DeleteWorkloadPolicy]:
     needed = {
         (policy.scope, policy.name)
         for pool in scene.cluster.pools.values()
-        if is_served(pool) and pool.compact_placement
+        if is_in_slurm(pool) and pool.compact_placement
         for policy in [workload_policy_of(scene.cluster, pool)]
     } | {
         (Scope(ScopeKind.REGION, group.reference.scope.region), group.workload_policy)

@@ -87,7 +87,7 @@ def _renewals(scene: Scene) -> Iterator[UpdateNode]:
     if not waiting:
         return
     free = _free_nodes(scene)
-    held = _held_pools(scene)
+    held = held_pools(scene)
     taken: set[str] = set()
     for job in sorted(waiting, key=lambda job: (-job.priority, job.job_id)):
         for partition in _open_partitions(job, scene):
@@ -151,7 +151,7 @@ def _is_idle(view: NodeView) -> bool:
     )
 
 
-def _held_pools(scene: Scene) -> frozenset[str]:
+def held_pools(scene: Scene) -> frozenset[str]:
     """Pools that are held: a node of theirs that is powered down does not come back soon."""
     records = (
         (view.pool.pool_id, read_record(view.node.comment))

@@ -84,7 +84,7 @@ def plan_repairs(scene: Scene) -> RepairPlan:
 def _condemned_nodes(scene: Scene) -> Iterator[Condemned]:
     completing = _nodes_of_completing_jobs(scene)
     for name, view in scene.world.views.items():
-        if is_condemned(view.node.reason):
+        if is_condemned(view.node.reason) and not view.leaves:
             has_job = name in scene.world.holders or name in completing
             one = condemned_of(view, has_job=has_job, now=scene.now)
             if one is not None:
@@ -108,6 +108,7 @@ def _drained_by_slurm(scene: Scene) -> Iterator[Notice]:
         node = view.node
         if (
             node.reason
+            and not view.leaves
             and node.state.has(NodeFlag.DRAIN)
             and not node.state.has(*_NOT_STANDING)
             and is_of_slurm(node.reason)

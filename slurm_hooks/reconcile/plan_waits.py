@@ -25,7 +25,7 @@ from slurm_hooks.reconcile.phases import Intent, VmPhase
 from slurm_hooks.reconcile.plan_nodes import wanted_since
 from slurm_hooks.reconcile.plan_requests import RequestPlan
 from slurm_hooks.reconcile.scene import Scene
-from slurm_hooks.reconcile.specifications import is_served
+from slurm_hooks.reconcile.specifications import is_in_slurm
 from slurm_hooks.reconcile.views import NodeView
 
 GRANTED_SOON = timedelta(minutes=1)
@@ -44,13 +44,14 @@ def waiting_views(scene: Scene, requests: RequestPlan) -> tuple[NodeView, ...]:
     return tuple(
         view
         for name, view in scene.world.views.items()
-        if (waits[name].kind in _WAITS if name in waits else _awaits_capacity(view))
+        if not view.leaves
+        and (waits[name].kind in _WAITS if name in waits else _awaits_capacity(view))
     )
 
 
 def count_by_pool(scene: Scene, waiting: Iterable[NodeView]) -> dict[str, int]:
     """How many of the nodes are of each pool, with those that have none."""
-    counts = {pool.pool_id: 0 for pool in scene.cluster.pools.values() if is_served(pool)}
+    counts = {pool.pool_id: 0 for pool in scene.cluster.pools.values() if is_in_slurm(pool)}
     for view in waiting:
         counts[view.pool.pool_id] += 1
     return counts

@@ -1,9 +1,9 @@
 """What we ask Compute Engine for: names, marks and contents of templates, groups and requests.
 
 Names are derived, so that asking twice is asking once. A template generation is a digest of the
-template's contents: a changed pool gets a new generation, since templates are immutable. A
-request of a job is named after the job and its restart count, which Slurm raises with every
-requeue, so each start of a job has requests of its own.
+template's contents and the pool's zones: a changed pool gets a new generation, since templates are
+immutable. A request of a job is named after the job and its restart count, which Slurm raises with
+every requeue, so each start of a job has requests of its own.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from slurm_hooks.compute.model import (
     WorkloadPolicySpecification,
 )
 from slurm_hooks.compute.ownership import Mark, encode, hash_of_nodes, labels_of
+from slurm_hooks.reconcile.node_metadata import metadata_of
 from slurm_hooks.slurm.model import Job
 
-FILESTORES_KEY, LUSTRES_KEY = "slurm-hooks-filestores", "slurm-hooks-lustres"
-"""Instance metadata that names what a node mounts."""
-
+DEFAULT_SERVICE_ACCOUNT = "default"
+"""Compute Engine's name for the project's own account, which VMs have where none is said."""
 GENERATION_LENGTH = 8
 NODES_HASH_LENGTH = 6
 LONGEST_POOL_PART = 50
@@ -61,26 +61,17 @@ def template_of(cluster: Cluster, pool: NodePool) -> TemplateSpecification:
         boot_disk_type=pool.boot_disk_type,
         boot_disk_size_gb=pool.boot_disk_size_gb,
         public_ip=pool.public_ip,
-        service_account=cluster.service_account,
+        service_account=cluster.service_account or DEFAULT_SERVICE_ACCOUNT,
         accelerator_count=pool.accelerator_count,
         labels=tuple(sorted({**dict(pool.labels), **ours}.items())),
-        metadata=_metadata(pool),
+        metadata=metadata_of(cluster, pool),
         reservation=_reservation(pool),
         confidential_instance_type=pool.confidential_instance_type or "",
     )
-    generation = _digest(repr(dataclasses.astuple(unnamed)), GENERATION_LENGTH)
+    # a template has no zone, but VMs of another zone are not those that are wanted
+    generation = _digest(repr((dataclasses.astuple(unnamed), pool.zones)), GENERATION_LENGTH)
     stem = _pool_part(cluster, pool, LONGEST_POOL_PART)
     return dataclasses.replace(unnamed, name=f"{stem}-{generation}")
-
-
-def _metadata(pool: NodePool) -> tuple[tuple[str, str], ...]:
-    """What a node of the pool must know to boot; storage as names with commas between them."""
-    items = (
-        ("startup-script", pool.startup_script),
-        (FILESTORES_KEY, ",".join(pool.filestores)),
-        (LUSTRES_KEY, ",".join(pool.lustres)),
-    )
-    return tuple((key, value) for key, value in items if value)
 
 
 def _reservation(pool: NodePool) -> ReservationSpecification | None:
@@ -203,8 +194,20 @@ def run_duration_of(pool: NodePool, jobs: Iterable[Job], margin_seconds: int) ->
     return min(longest, max(SHORTEST_RUN_SECONDS, max(known) + margin_seconds))
 
 
-def is_served(pool: NodePool) -> bool:
-    """Whether this version starts the pool's nodes: those of all pools inside Slurm."""
+def present_generations(cluster: Cluster) -> frozenset[tuple[str, str]]:
+    """Pool and template generation of every pool, as the cluster file has them now."""
+    return frozenset(
+        (pool.pool_id, generation_of(template_of(cluster, pool))) for pool in cluster.pools.values()
+    )
+
+
+def is_outdated(mark: Mark, present: frozenset[tuple[str, str]]) -> bool:
+    """Whether a group with this mark is of a generation that its pool has left behind."""
+    return mark.generation != "" and (mark.pool, mark.generation) not in present
+
+
+def is_in_slurm(pool: NodePool) -> bool:
+    """Whether the pool's VMs are nodes of Slurm, which asks for them; login nodes are not."""
     return not pool.is_login
 
 

@@ -36,11 +36,14 @@ from slurm_hooks.reconcile.phases import (
     vm_phase_of,
 )
 from slurm_hooks.reconcile.snapshot import Memory, ResumeCall
-from slurm_hooks.reconcile.specifications import is_served, uses_requests
+from slurm_hooks.reconcile.specifications import is_in_slurm, uses_requests
 from slurm_hooks.slurm.model import Job, Node, NodeFlag, Partition, SlurmSnapshot
 
-POWERING_UP = (Intent.STARTING, Intent.ABANDONED, Intent.WITHDRAWN)
+POWERING_UP = (Intent.STARTING, Intent.DISOWNED, Intent.ABANDONED, Intent.WITHDRAWN)
 """What Slurm asks for while it waits for a node to register."""
+
+LEAVES = ErrorDetail("LEAVES_CLUSTER", "the cluster file does not name the node any more")
+"""Why a node is not started that is to leave the cluster."""
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -57,7 +60,7 @@ class NodeView(NamedTuple):
     """All that is known of one node in this pass. There are thousands: a tuple is made fastest.
 
     `error` is why no VM comes, where the start has failed. `member` is that of the node in a pool
-    without requests, while it has no VM.
+    without requests, while it has no VM. `leaves`: the cluster file does not name it any more.
     """
 
     node: Node
@@ -71,6 +74,7 @@ class NodeView(NamedTuple):
     vm: Instance | None = None
     member: Member | None = None
     error: ErrorDetail | None = None
+    leaves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +104,13 @@ def join(
     offered = _offered(slurm.partitions.values())
     views: dict[str, NodeView] = {}
     for name, node in slurm.nodes.items():
+        if NodeFlag.CLOUD not in node.state.flags:
+            continue
         pool = cluster.pool_of(name)
-        if pool is None or not is_served(pool) or NodeFlag.CLOUD not in node.state.flags:
+        leaves = pool is None or not is_in_slurm(pool)
+        if leaves:
+            pool = cluster.former_pool_of(name)
+        if pool is None:
             continue
         views[name] = _view(
             node,
@@ -113,7 +122,11 @@ def join(
             holders.get(name, ()),
             askers.get(name, frozenset()),
             memory,
-            must_exist=pool.min_node_count > 0 and cluster.is_static(name) and offered(node),
+            must_exist=not leaves
+            and pool.min_node_count > 0
+            and cluster.is_static(name)
+            and offered(node),
+            leaves=leaves,
             now=now,
         )
     ended = ended_nodes(slurm.reservations.values(), now)
@@ -156,6 +169,7 @@ def _view(
     memory: Memory,
     *,
     must_exist: bool,
+    leaves: bool,
     now: datetime,
 ) -> NodeView:
     if candidates and not holders:
@@ -167,6 +181,7 @@ def _view(
         held=bool(holders),
         owner_ended=_owner_ended(askers, latest, vm),
         must_exist=must_exist,
+        leaves=leaves,
     )
     serving = latest if latest is not None and _serves(latest, owner) else None
     request_phase = (
@@ -200,7 +215,8 @@ def _view(
         request=serving,
         vm=vm,
         member=member,
-        error=_final_error(request_phase, serving, member),
+        error=LEAVES if intent is Intent.DISOWNED else _final_error(request_phase, serving, member),
+        leaves=leaves,
     )
 
 

@@ -34,6 +34,8 @@ class Charge(enum.StrEnum):
 
     HERE = "HERE"
     ELSEWHERE = "ELSEWHERE"
+    NOBODY = "NOBODY"
+    """Wherever it runs, nobody acts for it, since the cluster is deleted."""
     UNKNOWN = "UNKNOWN"
 
 

@@ -61,6 +61,7 @@ class _NodeJson(BaseModel):
     partitions: list[str] = []
     reason: _Text = ""
     reason_changed_at: _Number = None
+    reason_set_by_user: _Text = ""
     address: _Text = ""
     hostname: _Text = ""
     comment: _Text = ""
@@ -175,6 +176,7 @@ def _node(raw: object) -> Node:
         instance_id=node.instance_id,
         boot_time_utc=_time(node.boot_time),
         resumes_after_reboot=resumes_after_reboot(node.next_state_after_reboot),
+        reason_user=node.reason_set_by_user,
     )
 
 

@@ -65,7 +65,7 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as slurmctld sees it. `reason` is the text alone, without user and time.
+    """A node as slurmctld sees it. `reason` is the text alone, `reason_user` who gave it.
 
     `resumes_after_reboot`: a reboot is under way after which it serves again, so that a DRAIN
     which `scontrol reboot asap` has set ends by itself.
@@ -83,6 +83,7 @@ class Node:
     instance_id: str = ""
     boot_time_utc: datetime | None = None
     resumes_after_reboot: bool = False
+    reason_user: str = ""
 
 
 class JobState(enum.StrEnum):

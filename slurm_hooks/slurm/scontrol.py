@@ -47,6 +47,7 @@ _JOB_ENDED = re.compile(r"already completing or completed|Invalid job id", re.IG
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _PART = re.compile(r"([_+][0-9]{1,10})?")
 _NO_JSON = re.compile(r"json|serializer|data_parser|openapi", re.IGNORECASE)
+_PARAMETER = re.compile(r"^(\w+) += (.*?) *$", re.MULTILINE)
 _CONTROLLER_UP = re.compile(r"^Slurmctld\((?P<role>[^)]+)\) at (?P<host>\S+) is UP", re.MULTILINE)
 
 _Record = TypeVar("_Record")
@@ -245,6 +246,15 @@ class ScontrolClient:
         except SlurmRefused as error:
             if not _JOB_ENDED.search(str(error)):
                 raise
+
+    def reconfigure(self) -> None:
+        """Have slurmctld, and through it the slurmds, read the configuration. Raises SlurmError."""
+        self._commands.write("scontrol", "reconfigure")
+
+    def parameters(self) -> dict[str, str]:
+        """The parameters of slurm.conf that slurmctld runs with. Raises SlurmUnavailable."""
+        text = self._commands.read("scontrol", "show", "config")
+        return dict(_PARAMETER.findall(text))
 
     def responding_controller(self) -> Controller | None:
         """The first slurmctld of slurm.conf that answers a ping. Raises SlurmUnavailable."""

@@ -115,13 +115,21 @@ def _node(record: str) -> Node:
         instance_id=word_of(fields.get("InstanceId", "")),
         boot_time_utc=time_of(fields.get("BootTime", "")),
         resumes_after_reboot=resumes_after_reboot([word_of(fields.get("NextState", ""))]),
+        reason_user=_reason_stamp(fields.get("Reason", ""))[0],
     )
 
 
 def _reason_time(text: str) -> datetime | None:
-    """When the reason was given: Slurm stamps each with user and time."""
+    """When the reason was given."""
+    time_text = _reason_stamp(text)[1]
+    return time_of(time_text) if time_text else None
+
+
+def _reason_stamp(text: str) -> tuple[str, str]:
+    """By whom and when the reason was given: Slurm stamps each so."""
     stamp = _REASON_STAMP.search(text)
-    return time_of(stamp[0].strip(" []").rpartition("@")[2]) if stamp else None
+    user, _, time_text = stamp[0].strip(" []").rpartition("@") if stamp else ("", "", "")
+    return user, time_text
 
 
 def _job(record: str) -> Job:

@@ -40,10 +40,11 @@ class Api:
         self.url = url
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
-    def call(self, method: str, path: str, body: Any = None) -> Answer:
+    def call(self, method: str, path: str, body: Any = None, token: str = "") -> Answer:
         """Make a call; `body` is sent as JSON, or as it is when it is bytes."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, method=method)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
             with self._opener.open(request, timeout=_DEADLINE_SECONDS) as answer:
                 return Answer(answer.status, json.loads(answer.read() or b"{}"))

@@ -9,6 +9,7 @@ import pytest
 from slurm_hooks.compute.classify import classify_detail, classify_operation
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import (
+    FaultReason,
     GroupReference,
     GroupSpecification,
     Instance,
@@ -479,3 +480,22 @@ def test_a_single_vm_is_deleted_by_its_zone_and_name(world: World) -> None:
     world.eventually(
         lambda: world.client.read(CLUSTER).instances.keys(), lambda names: names == {NODES[1]}
     )
+
+
+def test_host_of_a_vm_without_reservation_is_reported_in_vain(world: World) -> None:
+    make_group(world, ZONAL)
+    granted_request(world)
+    vm = running_instances(world)[NODES[0]]
+    reason = FaultReason("PERFORMANCE", "slow")
+    started = world.client.report_host_as_faulty(vm.zone, vm.name, reason, "report-1")
+    ended = finish(world, started)
+    assert ended.error is not None
+    assert ended.error.code == "INSTANCES_WITHOUT_RESERVATION_NOT_SUPPORTED"
+    again = world.client.report_host_as_faulty(vm.zone, vm.name, reason, "report-1")
+    assert again.name == started.name
+
+
+def test_host_of_a_vm_that_is_not_there_cannot_be_reported(world: World) -> None:
+    with pytest.raises(ComputeError) as error:
+        world.client.report_host_as_faulty(ZONES[0], "nobody", FaultReason("PERFORMANCE"), "r")
+    assert kind_of(error) is ErrorKind.GONE

@@ -87,10 +87,63 @@ def test_pool_of_every_kind_has_a_template_that_is_taken(
     assert properties["reservationAffinity"]["consumeReservationType"] == consumed
 
 
+def metadata_of(changes: dict[str, object]) -> dict[str, str]:
+    items = properties_of(changes)["metadata"]["items"]
+    return {item["key"]: item["value"] for item in items}
+
+
+USUAL = {
+    "slurm-hooks-cluster": "flexvm",
+    "slurm-hooks-pool": "a3u",
+    "slurm-hooks-home": "projects/example-project/locations/us-central1-a/instances/home",
+}
+
+
+def test_vms_are_told_what_they_need_to_boot_and_nothing_that_is_usual() -> None:
+    assert metadata_of(changes_of("n2-standard-8", "ON_DEMAND")) == USUAL
+    assert metadata_of(changes_of("a3-highgpu-1g", "SPOT")) == USUAL | {"slurm-hooks-gpus": "1"}
+
+
 def test_storage_and_script_of_a_pool_reach_the_metadata_of_its_vms() -> None:
     data = "projects/p/locations/us-central1-a/instances/data"
-    properties = properties_of(
-        changes_of("n2-standard-8", "ON_DEMAND", filestores=[data], startup_script="true")
-    )
-    items = {item["key"]: item["value"] for item in properties["metadata"]["items"]}
-    assert items == {"startup-script": "true", "slurm-hooks-filestores": data}
+    changes = changes_of("n2-standard-8", "ON_DEMAND", filestores=[data], startup_script="true")
+    assert metadata_of(changes) == USUAL | {
+        "slurm-hooks-filestores": data,
+        "slurm-hooks-startup-script": "true",
+    }
+
+
+def test_settings_of_boots_reach_the_metadata_of_all_vms() -> None:
+    data = "projects/p/locations/us-central1-a/instances/data"
+    changes = changes_of("n2-standard-8", "ON_DEMAND", lustres=[data], startup_script="true")
+    changes["slurm_hooks"] = {
+        "controllers": ["ctl-0", "ctl-1:6820"],
+        "authentication": "slurm",
+        "key_secret": "projects/p/secrets/KEY/versions/3",
+        "mount_sources": {data: "10.0.0.9@tcp:/x", data.replace("data", "other"): "10.0.0.8:/y"},
+        "nfs_mount_options": "vers=3",
+        "lustre_mount_options": "flock",
+        "startup_script_timeout_seconds": 60,
+    }
+    assert metadata_of(changes) == USUAL | {
+        "slurm-hooks-controllers": "ctl-0,ctl-1:6820",
+        "slurm-hooks-authentication": "slurm",
+        "slurm-hooks-key-secret": "projects/p/secrets/KEY/versions/3",
+        "slurm-hooks-lustres": data,
+        "slurm-hooks-mount-sources": f"{data}=10.0.0.9@tcp:/x",
+        "slurm-hooks-nfs-options": "vers=3",
+        "slurm-hooks-lustre-options": "flock",
+        "slurm-hooks-startup-script": "true",
+        "slurm-hooks-startup-script-seconds": "60",
+    }
+
+
+def test_login_vms_know_that_they_are() -> None:
+    cluster = build(changed())
+    metadata = dict(template_of(cluster, cluster.pools["login"]).metadata)
+    assert metadata["slurm-hooks-role"] == "login"
+
+
+def test_vms_have_the_default_account_where_none_is_named() -> None:
+    accounts = properties_of(changes_of("n2-standard-8", "ON_DEMAND"))["serviceAccounts"]
+    assert [account["email"] for account in accounts] == ["default"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import pytest
 
 from slurm_hooks.sandbox.box.box import Box
 from slurm_hooks.sandbox.box.layout import Layout
-from tests.end_to_end.fleet import AT_ONCE, Fleet, short_times, write_cluster
+from tests.end_to_end.fleet import AT_ONCE, Fleet, example_document, short_times, write_cluster
 from tests.end_to_end.leftovers import processes_of
 
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol")
@@ -72,11 +73,14 @@ def box_directory() -> Iterator[Path]:
 
 
 @pytest.fixture
-def start_box(box_directory: Path) -> Callable[..., Box]:
+def start_box(box_directory: Path, tmp_path: Path) -> Callable[..., Box]:
     """`Box.start` in the test's directory with fast latencies; one box a test."""
 
     def start(**options: Any) -> Box:
-        return Box.start(box_directory, **{"latency": FAST_LATENCY, **options})
+        file = tmp_path / "example.json"
+        file.write_text(json.dumps(example_document()), encoding="utf-8")
+        given = {"cluster_file": file, "latency": FAST_LATENCY, **options}
+        return Box.start(box_directory, **given)
 
     return start
 

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from slurm_hooks.sandbox.box.configuration import BoxOptions, example_cluster_file
 from tests.end_to_end.lifecycle import Lifecycle
 
 N2 = "flexvm-a3u-2"
-POOL = "a3u"
+POOL, LOGIN_POOL = "a3u", "login"
 UP_SECONDS = 60
 GONE_SECONDS = 60
 UNTIL_TOLD = ("bash", "-c", "until [ -e go ]; do sleep 0.2; done")
@@ -29,9 +30,19 @@ _ONE_MACHINE_PORT = 9
 """A node of a machine that is not there answers on no port; this one is never listened on."""
 
 
+def example_document(login_nodes: int = 0) -> dict[str, Any]:
+    """The example cluster: without login nodes, where a test is not about them."""
+    document: dict[str, Any] = json.loads(example_cluster_file().read_text(encoding="utf-8"))
+    counts = {"min_node_count": login_nodes, "max_node_count": login_nodes}
+    for pool in document["node_pools"]:
+        if pool["id"] == LOGIN_POOL:
+            pool["scaling_spec"] = counts
+    return document
+
+
 def write_cluster(path: Path, *, static: int, nodes: int, policy: Mapping[str, int]) -> Path:
     """The example cluster with so many nodes in its pool, the first of them static."""
-    document = json.loads(example_cluster_file().read_text(encoding="utf-8"))
+    document = example_document()
     pool = next(pool for pool in document["node_pools"] if pool["id"] == POOL)
     pool["scaling_spec"] = {"min_node_count": static, "max_node_count": nodes}
     document["slurm_hooks"] = dict(policy)

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from slurm_hooks.sandbox.box.box import Box
-from slurm_hooks.sandbox.box.configuration import example_cluster_file
 from tests.end_to_end.conftest import FAST_LATENCY
-from tests.end_to_end.fleet import Fleet, short_times
+from tests.end_to_end.fleet import Fleet, example_document, short_times
 from tests.end_to_end.lifecycle import N0, N1
 
 pytestmark = pytest.mark.slow
@@ -30,7 +29,7 @@ MISSING_PERMISSION = "Required 'compute.instanceGroupManagers.update' permission
 @pytest.fixture
 def fleet(start_box: Callable[..., Box], tmp_path: Path) -> Fleet:
     """Two pools of four nodes in one partition: one that fails has more nodes to try."""
-    document = json.loads(example_cluster_file().read_text(encoding="utf-8"))
+    document = example_document()
     first = next(pool for pool in document["node_pools"] if pool["id"] == "a3u")
     first["scaling_spec"] = {"min_node_count": 0, "max_node_count": 4}
     document["node_pools"].append({**first, "id": "spare"})

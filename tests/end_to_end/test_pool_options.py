@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from slurm_hooks.sandbox.box.box import Box
-from slurm_hooks.sandbox.box.configuration import example_cluster_file
 from slurm_hooks.sandbox.box.project import Request
 from tests.end_to_end.conftest import FAST_LATENCY, place_for_a_box
-from tests.end_to_end.fleet import Fleet, short_times
+from tests.end_to_end.fleet import Fleet, example_document, short_times
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +27,7 @@ OPTIONS = {
 
 def write_pools(path: Path) -> Path:
     """A pool and a partition of two nodes for each option."""
-    document = json.loads(example_cluster_file().read_text(encoding="utf-8"))
+    document = example_document()
     model = next(pool for pool in document["node_pools"] if pool["id"] == "a3u")
     document["node_pools"].remove(model)
     document["node_pools"] += [

@@ -12,9 +12,8 @@ import pytest
 from slurm_hooks.compute.google_client import GoogleComputeClient
 from slurm_hooks.reconcile.sightings import BELIEVED_AFTER
 from slurm_hooks.sandbox.box.box import Box
-from slurm_hooks.sandbox.box.configuration import example_cluster_file
 from tests.end_to_end.conftest import FAST_LATENCY
-from tests.end_to_end.fleet import Fleet, short_times
+from tests.end_to_end.fleet import Fleet, example_document, short_times
 from tests.end_to_end.lifecycle import ZONE
 
 pytestmark = pytest.mark.slow
@@ -32,7 +31,7 @@ sleep 600
 
 def write_pools(path: Path, *, static: int) -> Path:
     """A Spot pool of two dynamic nodes and an on-demand pool of two, some of them static."""
-    document = json.loads(example_cluster_file().read_text(encoding="utf-8"))
+    document = example_document()
     login, example = document["node_pools"]
     del example["flex_start_max_duration"]
     cheap = example | {"id": "cheap", "provisioning_model": "SPOT"}

@@ -17,6 +17,7 @@ from slurm_hooks.compute.instances import create_body, delete_body
 from slurm_hooks.compute.model import (
     ComputeSnapshot,
     ErrorDetail,
+    FaultReason,
     Group,
     GroupReference,
     GroupSpecification,
@@ -64,6 +65,7 @@ class OperationError:
 NO_ERROR = OperationError()
 IN_USE = OperationError(ErrorDetail("RESOURCE_IN_USE_BY_ANOTHER_RESOURCE"), 400)
 TOO_LATE = OperationError(ErrorDetail("CONDITION_NOT_MET"), 412)
+NOT_REPORTABLE = OperationError(ErrorDetail("INSTANCES_WITHOUT_RESERVATION_NOT_SUPPORTED"), 400)
 TAKEN = OperationError(ErrorDetail("ALREADY_EXISTS"), 409)
 
 
@@ -73,7 +75,8 @@ class FakeCompute:
 
     `operations_finish_at_once` False leaves operations running until
     `state.finish_operations()`. `first_state` is the state of a new resize request.
-    `late_cancel_fails_in_operation` chooses between the service's two ways to refuse.
+    `late_cancel_fails_in_operation` chooses between the service's two ways to refuse. `reportable`
+    are the VMs whose hosts may be reported.
     """
 
     state: ComputeState = field(default_factory=ComputeState)
@@ -81,6 +84,7 @@ class FakeCompute:
     operations_finish_at_once: bool = True
     first_state: RequestState = RequestState.ACCEPTED
     late_cancel_fails_in_operation: bool = False
+    reportable: frozenset[str] = frozenset()
     _errors: deque[tuple[str, ComputeError]] = field(default_factory=deque)
     _operation_errors: deque[OperationError] = field(default_factory=deque)
     _operation_by_request_id: dict[str, str] = field(default_factory=dict)
@@ -355,6 +359,19 @@ class FakeCompute:
         if operation.error is None:
             self.state.set_status(name, InstanceStatus.STOPPING)
         return operation
+
+    def report_host_as_faulty(
+        self, zone: str, name: str, reason: FaultReason, request_id: str
+    ) -> Operation:
+        """See ComputeClient. VMs have no machine types here: those in `reportable` are taken."""
+        self._enter("report_host_as_faulty", (name, reason), request_id)
+        if known := self._known(request_id):
+            return known
+        if (zone, name) not in self.state.instances:
+            raise not_found(name)
+        refusal = None if name in self.reportable else NOT_REPORTABLE
+        scope = Scope(ScopeKind.ZONE, zone)
+        return self._start("report_host_as_faulty", scope, name, request_id, refusal)
 
     def get_serial_port_output(self, zone: str, name: str) -> str:
         """See ComputeClient."""

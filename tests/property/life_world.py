@@ -70,7 +70,7 @@ _FOREIGN_GROUPS = (
         description=encode(Mark("flexvm2", "a3u", "0ld0ld00")),
     ),
 )
-_FOREIGN_NODES = ("other-a3u-0", "flexvm-a3u-7", "flexvm-a3ux-0")
+_FOREIGN_NODES = ("other-a3u-0", "flexvm-a3u-07", "flexvmx-a3u-0")
 _FOREIGN_RESERVATIONS = ("maintenance", "my-slurm-hooks-eol-20260105T110000Z-00000000")
 
 

@@ -11,12 +11,14 @@ import json
 import os
 import pwd
 import secrets
+import shlex
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import slurm_hooks
+from slurm_hooks import settings
 from slurm_hooks.cluster.document import read_document
 from slurm_hooks.cluster.errors import ClusterFileError
 from slurm_hooks.cluster.load import load_cluster
@@ -44,11 +46,15 @@ _VERSION_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class BoxOptions:
-    """What may differ from box to box. `capacity` is the VMs that the zone of each pool can
-    hold, None without limit; `latency` are the emulator's by their JSON names. The grace is the
-    controller's where the cluster file sets none: its own minutes are too long to watch."""
+    """What may differ from box to box. `capacity` is the VMs that the zone of each compute pool
+    can hold, None without limit; `latency` are the emulator's by their JSON names. The grace is
+    the controller's where the cluster file sets none: its own minutes are too long to watch.
+    Without `applied` the box is as before the first apply: no cluster file, nothing rendered,
+    slurmctld and slurm-hooksd not started; the file that it is made with says how far it may
+    grow."""
 
     with_daemon: bool = True
+    applied: bool = True
     suspend_time_seconds: int = 15
     suspend_timeout_seconds: int = 10
     resume_timeout_seconds: int = 600
@@ -83,14 +89,18 @@ def write_configuration(
     """Write every configuration file of the box. Raises BoxError when it cannot be rendered."""
     layout = Layout(state.directory)
     write_private(layout.munge_key, secrets.token_bytes(_MUNGE_KEY_BYTES))
-    layout.cluster_file.write_text(_with_grace(cluster_file, options), encoding="utf-8")
-    for name, text in _rendered(state, cluster, options).items():
+    texts = _rendered(state, cluster, options)
+    if options.applied:
+        layout.cluster_file.write_text(_with_grace(cluster_file, options), encoding="utf-8")
+    else:
+        texts = {settings.FILE_NAME: texts[settings.FILE_NAME]}
+    for name, text in texts.items():
         path = layout.directory / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
         path.chmod(0o644)
     with layout.settings.open("a", encoding="utf-8") as file:
-        file.write(_more_settings(options))
+        file.write(_more_settings(state, options))
     layout.slurm_conf.write_text(_slurm_conf(state), encoding="utf-8")
     (layout.directory / "cgroup.conf").write_text(_cgroup_conf(), encoding="utf-8")
     _write_programs(layout, state.python)
@@ -158,9 +168,14 @@ def _rendered(state: BoxState, cluster: Cluster, options: BoxOptions) -> dict[st
         raise BoxError(str(error)) from None
 
 
-def _more_settings(options: BoxOptions) -> str:
+def _more_settings(state: BoxState, options: BoxOptions) -> str:
+    restart = (
+        *(state.python, "-m", "slurm_hooks.cli.main", "sandbox", "restart-slurmctld"),
+        *("--dir", str(state.directory)),
+    )
     return (
         "\nLogLevel=DEBUG\n"
+        f"RestartSlurmctld={shlex.join(restart)}\n"
         f"SlurmBinDir={Path(find_program('scontrol')).parent}\n"
         f"PassIntervalSeconds={options.pass_interval_seconds}\n"
     )

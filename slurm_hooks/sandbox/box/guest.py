@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import enum
+import http.client
 import json
 import os
 import re
@@ -23,8 +24,10 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from http import HTTPStatus
 from pathlib import Path
 
+from slurm_hooks.boot import keys
 from slurm_hooks.sandbox.box import processes
 from slurm_hooks.sandbox.box.layout import Layout
 from slurm_hooks.sandbox.box.node_programs import REBOOT_SIGNAL
@@ -39,6 +42,7 @@ _FIRMWARE_SECONDS = 2.0
 request. The VM is younger than the request, so 2 s after its start slurmd's start time (-b) is
 later than it, whatever the rounding."""
 
+_METADATA_SECONDS = 10.0
 _NODE_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
 
 
@@ -82,6 +86,11 @@ def _keep_slurmd(layout: Layout, node: str, program: str, outer_pid: int) -> int
     orders = _Orders(os.pidfd_open(outer_pid))
     order = None if os.getppid() == outer_pid else _Order.STOP
     failed = False
+    if order is None and _is_login_node():
+        _write_identity(layout, node)
+        while orders.wait() is not _Order.STOP:
+            pass
+        order = _Order.STOP
     while order is not _Order.STOP and not orders.stop_within(_FIRMWARE_SECONDS):
         _boot(layout, node)
         slurmd = _start_slurmd(layout, node, program)
@@ -93,6 +102,19 @@ def _keep_slurmd(layout: Layout, node: str, program: str, outer_pid: int) -> int
     layout.guest(node).unlink(missing_ok=True)
     shutil.rmtree(layout.node_spools / node, ignore_errors=True)
     return 1 if failed else 0
+
+
+def _is_login_node() -> bool:
+    """Whether the VM's metadata says so: a login node has no slurmd."""
+    host = os.environ.get("GCE_METADATA_HOST", "")
+    if not host:
+        return False
+    connection = http.client.HTTPConnection(host, timeout=_METADATA_SECONDS)
+    with contextlib.closing(connection):
+        path = f"/computeMetadata/v1/instance/attributes/{keys.ROLE}"
+        connection.request("GET", path, headers={"Metadata-Flavor": "Google"})
+        answer = connection.getresponse()
+        return answer.status == HTTPStatus.OK and answer.read().decode() == keys.Role.LOGIN
 
 
 def _boot(layout: Layout, node: str) -> None:

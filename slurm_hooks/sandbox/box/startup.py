@@ -30,6 +30,8 @@ from slurm_hooks.sandbox.emulator.control import EmulatorControl, EmulatorContro
 
 _START_SECONDS = 45.0
 _ANSWER_SECONDS = 10.0
+_OF_THE_CLUSTER = (DaemonName.SLURMCTLD, DaemonName.HOOKSD)
+"""Daemons that cannot run before a cluster file was applied."""
 
 
 def prepare(
@@ -86,6 +88,8 @@ def start_box(state: BoxState, options: BoxOptions, progress: Callable[[str], No
     supervision.start_supervisor(state)
     for daemon in DaemonName:
         if daemon is DaemonName.HOOKSD and not state.with_daemon:
+            continue
+        if daemon in _OF_THE_CLUSTER and not options.applied:
             continue
         progress(f"starting {daemon}")
         start_daemon(state, daemon)
@@ -152,7 +156,7 @@ def _set_up_emulator(state: BoxState, options: BoxOptions) -> None:
     if options.capacity is not None:
         cluster = read_cluster(Layout(state.directory).cluster_file)
         for pool in cluster.pools.values():
-            for zone in pool.zones:
+            for zone in pool.zones if not pool.is_login else ():
                 control.set_capacity(zone, pool.machine_type, options.capacity)
 
 

@@ -10,9 +10,11 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import quote
+
+from slurm_hooks.sandbox.emulator.project_control import ProjectControl
 
 
 class EmulatorControlError(Exception):
@@ -85,6 +87,11 @@ class EmulatorControl:
         self.url = url.rstrip("/")
         self._timeout_seconds = timeout_seconds
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    @property
+    def project(self) -> ProjectControl:
+        """What the project has beside VMs: roles, APIs, networks, images, storage, secrets."""
+        return ProjectControl(self._call)
 
     def status(self) -> EmulatorStatus:
         """Whether the emulator is ready, its project, its time and how much it holds."""
@@ -160,16 +167,9 @@ class EmulatorControl:
 
     def faults(self) -> list[InjectedFault]:
         """Every fault that was set and not cleared, used up or not."""
+        names = [field.name for field in fields(InjectedFault)]
         return [
-            InjectedFault(
-                item["method"],
-                item["path"],
-                item["kind"],
-                item["status"],
-                item["reason"],
-                item["count"],
-                item["hits"],
-            )
+            InjectedFault(**{name: item[name] for name in names})
             for item in self._call("GET", "faults")["faults"]
         ]
 

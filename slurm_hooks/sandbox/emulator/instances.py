@@ -25,6 +25,7 @@ from slurm_hooks.sandbox.emulator.records import (
     MemberAction,
     Template,
 )
+from slurm_hooks.sandbox.emulator.schedule import Effect
 from slurm_hooks.sandbox.emulator.world import World
 
 _STOPPABLE = frozenset(InstanceStatus) - {InstanceStatus.STOPPING}
@@ -131,6 +132,7 @@ def _set_end_of_life(world: World, instance: Instance) -> None:
 
 def delete(world: World, instance: Instance) -> None:
     """Stop a VM in order and remove it. Does nothing if that is under way."""
+    instance.is_to_go = True
     if instance.gone or instance.status not in _STOPPABLE:
         return
     if instance.status is InstanceStatus.PENDING:
@@ -184,7 +186,7 @@ def _remove(world: World, instance: Instance) -> None:
     if held:
         world.capacity.give_back(instance.zone, instance.machine_type)
         world.quotas.give_back(region_of(instance.zone), quotas.needs_of(instance.properties))
-    for listener in world.gone_listeners:
+    for listener in list(world.gone_listeners):
         listener(instance)
 
 
@@ -203,6 +205,32 @@ def host_error(world: World, instance: Instance) -> None:
     instance.status = InstanceStatus.REPAIRING
     boots = instance.boots
     world.after(world.latency.staging_seconds, lambda: _run(world, instance, boots))
+
+
+def move_to_another_host(world: World, instance: Instance, settled: Effect) -> None:
+    """The VM stops in order, is REPAIRING, and runs again elsewhere; then `settled` is called."""
+    instance.status = InstanceStatus.STOPPING
+    instance.last_stop_utc = world.now
+
+    def guest_ended() -> None:
+        world.after(world.latency.stopping_seconds, repair)
+
+    def repair() -> None:
+        if instance.gone:
+            return
+        if instance.is_to_go:
+            _remove(world, instance)
+            return
+        instance.status = InstanceStatus.REPAIRING
+        instance.hosts += 1
+        world.after(world.latency.staging_seconds, run_again)
+
+    def run_again() -> None:
+        if not instance.gone and instance.status is InstanceStatus.REPAIRING:
+            _run(world, instance, instance.boots)
+            settled()
+
+    world.guests.shut_down(instance, guest_ended)
 
 
 def preempt(world: World, instance: Instance) -> None:

@@ -22,7 +22,13 @@ class MachineType:
     accelerator_type: str = ""
     accelerator_count: int = 0
 
+    @property
+    def architecture(self) -> str:
+        """X86_64 or ARM64, by the family."""
+        return "ARM64" if self.name.startswith(_ARM_FAMILIES) else "X86_64"
 
+
+_ARM_FAMILIES = ("a4x-", "c4a-", "t2a-")
 _GPU_SHAPES = (
     ("a2-highgpu-1g", 12, 85, "nvidia-tesla-a100", 1),
     ("a2-highgpu-2g", 24, 170, "nvidia-tesla-a100", 2),
@@ -41,6 +47,7 @@ _GPU_SHAPES = (
     ("a3-megagpu-8g", 208, 1872, "nvidia-h100-mega-80gb", 8),
     ("a3-ultragpu-8g", 224, 2952, "nvidia-h200-141gb", 8),
     ("a4-highgpu-8g", 224, 3968, "nvidia-b200", 8),
+    ("a4x-highgpu-4g", 140, 884, "nvidia-gb200", 4),
     ("g2-standard-4", 4, 16, "nvidia-l4", 1),
     ("g2-standard-8", 8, 32, "nvidia-l4", 1),
     ("g2-standard-12", 12, 48, "nvidia-l4", 1),
@@ -78,6 +85,7 @@ GPU_METRICS = {
     "nvidia-h100-mega-80gb": "NVIDIA_H100_MEGA_GPUS",
     "nvidia-h200-141gb": "NVIDIA_H200_GPUS",
     "nvidia-b200": "NVIDIA_B200_GPUS",
+    "nvidia-gb200": "NVIDIA_GB200_GPUS",
     "nvidia-l4": "NVIDIA_L4_GPUS",
     "nvidia-tesla-t4": "NVIDIA_T4_GPUS",
     "nvidia-tesla-v100": "NVIDIA_V100_GPUS",

@@ -14,6 +14,9 @@ from slurm_hooks.sandbox.emulator.identifiers import fingerprint
 from slurm_hooks.sandbox.emulator.records import Instance, InstanceStatus, Json
 from slurm_hooks.sandbox.emulator.world import World
 
+TOKEN_PREFIX = "emulated-token-of-"
+"""Of the token that the metadata server of a VM gives out; the name of the VM follows."""
+
 Node = Any
 """A dict (a directory), a list (a directory with numbers for names) or a plain value."""
 
@@ -86,19 +89,28 @@ def _interfaces(world: World, instance: Instance) -> list[Json]:
     ]
 
 
-def _service_accounts(world: World, instance: Instance) -> Json:
+def service_account_of(world: World, instance: Instance) -> str:
+    """The address of the account that a VM runs as; empty for a VM without one."""
     accounts = instance.properties.get("serviceAccounts", [])
     if not accounts:
-        return {}
+        return ""
     email = str(accounts[0].get("email", "default"))
     if email == "default":
         email = f"{world.identifiers.project_number}-compute@developer.gserviceaccount.com"
+    return email
+
+
+def _service_accounts(world: World, instance: Instance) -> Json:
+    accounts = instance.properties.get("serviceAccounts", [])
+    email = service_account_of(world, instance)
+    if not email:
+        return {}
     account = {
         "aliases": ["default"],
         "email": email,
         "scopes": accounts[0].get("scopes", []),
         "token": {
-            "access_token": f"emulated-token-of-{instance.name}",
+            "access_token": f"{TOKEN_PREFIX}{instance.name}",
             "expires_in": 3599,
             "token_type": "Bearer",
         },

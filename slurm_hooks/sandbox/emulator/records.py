@@ -219,7 +219,8 @@ class InstanceStatus(enum.StrEnum):
 class Instance:
     """A VM. It holds capacity from its creation (unless PENDING) until it is `gone`.
 
-    `run_duration_seconds` is None for a VM without an end; `boots` counts its starts.
+    `run_duration_seconds` is None for a VM without an end; `boots` counts its starts, `hosts` the
+    machines that it has run on. `is_to_go` is set once its deletion was asked for.
     """
 
     zone: str
@@ -239,6 +240,9 @@ class Instance:
     last_stop_utc: datetime | None = None
     termination_time_utc: datetime | None = None
     boots: int = 0
+    hosts: int = 1
+    host_is_reported: bool = False
+    is_to_go: bool = False
     gone: bool = False
 
     @property

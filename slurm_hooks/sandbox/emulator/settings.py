@@ -26,6 +26,7 @@ class Latency:
     stopping_seconds: float = 5.0
     group_delete_seconds: float = 15.0
     read_seconds: float = 0.02
+    host_report_seconds: float = 60.0
 
 
 FAST = Latency(
@@ -38,6 +39,7 @@ FAST = Latency(
     stopping_seconds=0.2,
     group_delete_seconds=0.3,
     read_seconds=0.0,
+    host_report_seconds=0.5,
 )
 
 

@@ -15,6 +15,7 @@ from slurm_hooks.sandbox.emulator.capacity import CapacityTable
 from slurm_hooks.sandbox.emulator.identifiers import Identifiers
 from slurm_hooks.sandbox.emulator.places import Places, Scope
 from slurm_hooks.sandbox.emulator.problems import OperationFailure
+from slurm_hooks.sandbox.emulator.project import Project, healthy
 from slurm_hooks.sandbox.emulator.quotas import QuotaTable
 from slurm_hooks.sandbox.emulator.records import Group, Instance, Operation, Template
 from slurm_hooks.sandbox.emulator.schedule import Effect, Schedule
@@ -99,8 +100,12 @@ class World:
     address_count: int = 0
     gone_listeners: list[Callable[[Instance], None]] = field(default_factory=list)
     settled_listeners: list[Callable[[Group], None]] = field(default_factory=list)
+    project: Project = field(init=False)
     round_is_scheduled: bool = False
     round_is_due: bool = False
+
+    def __post_init__(self) -> None:
+        self.project = healthy(self.identifiers, self.places)
 
     def after(self, seconds: float, effect: Effect) -> None:
         """Let an effect happen so many seconds from now."""

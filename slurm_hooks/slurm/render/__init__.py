@@ -9,6 +9,7 @@ from __future__ import annotations
 from slurm_hooks.cluster.slurm_parameters import Place
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.slurm.render.health import health_lines
+from slurm_hooks.slurm.render.kept_options import options_text, with_options
 from slurm_hooks.slurm.render.lines import Line, file_text, setting
 from slurm_hooks.slurm.render.nodes import gres_lines, node_lines
 from slurm_hooks.slurm.render.operator_words import (
@@ -30,6 +31,7 @@ __all__ = [
     "include_lines",
     "parse_slurm_version",
     "render",
+    "with_options",
 ]
 
 FRAGMENTS = {
@@ -137,5 +139,6 @@ def _settings(cluster: Cluster, options: RenderOptions) -> tuple[Line, ...]:
         ("LogFile", options.log_file, "Slurm records no output of the programs, this file does."),
         ("ApiEndpoint", options.api_endpoint, "Where Compute Engine is served, if not publicly."),
         ("ApiCredentials", options.api_credentials, "default: Application Default Credentials."),
+        ("RenderOptions", options_text(options), "What the next render of this cluster repeats."),
     )
     return tuple(setting(key, value, reason) for key, value, reason in values if value)

@@ -133,7 +133,7 @@ def test_render_again_changes_only_what_is_new(tmp_path: Path) -> None:
     arguments = ("--suspend-time", "60", "--json")
     answer = json.loads(run("render", EXAMPLE, "--output", tmp_path, *VERSION, *arguments).stdout)
     written = {name for name, state in answer["files"].items() if state == "written"}
-    assert written == {"slurm.conf.d/power_save.conf"}
+    assert written == {"slurm-hooks.conf", "slurm.conf.d/power_save.conf"}
     assert "SuspendTime=60\n" in (tmp_path / "slurm.conf.d" / "power_save.conf").read_text()
 
 

@@ -125,11 +125,12 @@ def test_nodes_learn_from_their_metadata_what_to_mount() -> None:
     cluster = build(
         changed(node_pools__1__filestores=[INSTANCE, other], node_pools__1__lustres=[other])
     )
-    assert dict(template_of(cluster, cluster.pools["a3u"]).metadata) == {
-        "slurm-hooks-filestores": f"{INSTANCE},{other}",
-        "slurm-hooks-lustres": other,
-    }
-    assert template_of(cluster, cluster.pools["login"]).metadata == ()
+    metadata = dict(template_of(cluster, cluster.pools["a3u"]).metadata)
+    assert metadata["slurm-hooks-filestores"] == f"{INSTANCE},{other}"
+    assert metadata["slurm-hooks-lustres"] == other
+    of_login = dict(template_of(cluster, cluster.pools["login"]).metadata)
+    assert of_login["slurm-hooks-home"] == metadata["slurm-hooks-home"]
+    assert not {"slurm-hooks-filestores", "slurm-hooks-lustres"} & of_login.keys()
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_directory_that_is_gone_makes_the_history_unavailable(tmp_path: Path) ->
 def test_writer_that_holds_the_file_for_long_makes_it_unavailable(
     history: EventHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("slurm_hooks.history.events.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("slurm_hooks.history.database.BUSY_SECONDS", 0.05)
     history.record([REBOOT], NOW)
     holder = sqlite3.connect(history.path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")

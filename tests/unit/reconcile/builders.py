@@ -52,6 +52,7 @@ def example_cluster(
     min_node_count: int = 0,
     max_node_count: int = 4,
     model: ProvisioningModel = ProvisioningModel.FLEX_START,
+    login_nodes: int = 0,
 ) -> Cluster:
     """A cluster with one pool `a3u` of a provisioning model and a login pool."""
     is_flex_start = model is ProvisioningModel.FLEX_START
@@ -73,8 +74,8 @@ def example_cluster(
         "login",
         "n2-standard-8",
         ProvisioningModel.ON_DEMAND,
-        1,
-        1,
+        login_nodes,
+        login_nodes,
         "us-central1",
         ("us-central1-a",),
         is_login=True,
@@ -205,7 +206,8 @@ class World:
 
     def snapshot(self) -> Snapshot:
         """The world as one read of both systems gives it."""
-        groups = {GROUP.reference: Group(GROUP.reference, GROUP.template)} if self.has_group else {}
+        group = Group(GROUP.reference, GROUP.template, description=GROUP.description)
+        groups = {GROUP.reference: group} if self.has_group else {}
         return Snapshot(
             SlurmSnapshot(
                 {n.name: n for n in self.nodes},

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from slurm_hooks.cluster.policy import Policy
-from slurm_hooks.cluster.topology import Cluster
+from slurm_hooks.cluster.topology import Cluster, NodePool
 from slurm_hooks.compute.model import Instance, InstanceStatus, RequestState, ResizeRequest
 from slurm_hooks.reconcile.actions import (
     Action,
@@ -219,14 +219,17 @@ def decided(
     states: Iterable[NodeState],
     around: Iterable[Surroundings],
     reasons: Iterable[str] = ("ResumeTimeout reached",),
+    cluster: Cluster | None = None,
 ) -> Iterator[Decided]:
     """What is decided for every state with each reason in all surroundings."""
     cases = itertools.product(states, list(reasons), list(around))
     while chunk := list(itertools.islice(cases, CASES_A_SNAPSHOT)):
-        yield from decide_chunk(chunk)
+        yield from decide_chunk(chunk, cluster or CLUSTER)
 
 
-def decide_chunk(chunk: list[tuple[NodeState, str, Surroundings]]) -> Iterator[Decided]:
+def decide_chunk(
+    chunk: list[tuple[NodeState, str, Surroundings]], cluster: Cluster | None = None
+) -> Iterator[Decided]:
     """What is decided for so many cases at once, in their order."""
     cases = [_case(index, *said) for index, said in enumerate(chunk)]
     names = [case.name for case in cases]
@@ -237,7 +240,7 @@ def decide_chunk(chunk: list[tuple[NodeState, str, Surroundings]]) -> Iterator[D
         vms=[instance for case in cases if (instance := _vm(case))],
         calls=tuple(call for case in cases if (call := _call(case))),
         memory=long_seen(missing=names, surplus=names),
-        cluster=CLUSTER,
+        cluster=cluster or CLUSTER,
     )
     plan = world.plan()
     by_name: dict[str, list[Action]] = {case.name: [] for case in cases}
@@ -260,6 +263,19 @@ def _cluster() -> Cluster:
 
 
 CLUSTER = _cluster()
+_POOL = CLUSTER.pools["a3u"]
+
+
+def _with_pool(pool: NodePool) -> Cluster:
+    return replace(CLUSTER, pools={**CLUSTER.pools, pool.pool_id: pool})
+
+
+OTHER_DISK = _with_pool(replace(_POOL, boot_disk_size_gb=500, max_node_count=20 * CASES_A_SNAPSHOT))
+"""The pool has another generation than all VMs, and is so large that no node waits for its turn."""
+EMPTIED = _with_pool(replace(_POOL, min_node_count=0, max_node_count=0))
+"""The cluster file names none of the nodes any more."""
+NEW_GENERATION = "slurm-hooks: new generation"
+LEAVES = "slurm-hooks: leaves the cluster"
 
 
 def _case(index: int, state: NodeState, reason: str, around: Surroundings) -> Case:

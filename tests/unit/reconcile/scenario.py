@@ -57,6 +57,11 @@ class Scenario:
             history=self.history,
         )
 
+    def apply(self, cluster: Cluster) -> None:
+        """The controller reads another cluster file, and nothing else is other in Slurm."""
+        self.cluster = cluster
+        self.restart()
+
     def run(self) -> Plan:
         """One pass."""
         return self.passes.run()

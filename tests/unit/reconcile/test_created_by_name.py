@@ -21,7 +21,7 @@ from slurm_hooks.compute.ownership import decode
 from slurm_hooks.reconcile.actions import DeleteInstance, UpdateNode
 from slurm_hooks.reconcile.pool_record import read_record
 from slurm_hooks.reconcile.sightings import BELIEVED_AFTER
-from slurm_hooks.reconcile.specifications import group_of, is_served
+from slurm_hooks.reconcile.specifications import group_of
 from slurm_hooks.slurm.model import BaseState, JobState, NodeFlag
 from tests.unit.reconcile.builders import N0, N1, example_cluster
 from tests.unit.reconcile.life import Life
@@ -66,10 +66,6 @@ def test_vms_of_a_job_are_created_by_one_call_with_their_names(
     mark = decode(life.compute.state.groups[group(life)].description)
     assert mark is not None
     assert mark.provisioning_model == model
-
-
-def test_login_pools_are_not_served() -> None:
-    assert not is_served(example_cluster().pools["login"])
 
 
 def test_nodes_of_nobody_are_created_in_one_call(tmp_path: Path) -> None:

@@ -396,8 +396,8 @@ def test_node_with_an_unknown_flag_is_left_alone_and_reported() -> None:
 def test_nodes_that_are_not_ours_are_never_touched() -> None:
     foreign = [
         node("other-a3u-0", NodeFlag.POWERING_DOWN),
-        node("flexvm-a3u-99", NodeFlag.POWERING_UP),
-        node("flexvm-login-0", NodeFlag.POWERING_UP),
+        node("flexvmx-a3u-9", NodeFlag.POWERING_UP),
+        Node("flexvm-a3u-99", NodeState(BaseState.IDLE, frozenset({NodeFlag.POWERING_UP}))),
         Node(N1, NodeState(BaseState.IDLE, frozenset({NodeFlag.POWERING_DOWN}))),
     ]
     assert World(foreign, vms=[vm(N1)]).plan().actions == ()

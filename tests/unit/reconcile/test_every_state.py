@@ -55,14 +55,23 @@ def repeats_a_person(action: Action) -> bool:
     )
 
 
+def is_drain(action: Action) -> bool:
+    return isinstance(action, UpdateNode) and action.updates == (NodeUpdate.DRAIN,)
+
+
+def is_return(action: Action) -> bool:
+    return isinstance(action, UpdateNode) and action.updates == (NodeUpdate.RESUME,)
+
+
 def has_an_answer(result: Decided) -> bool:
     return result.step is not None
 
 
 def spares_the_working(result: Decided) -> bool:
-    """A node that runs or completes a job keeps it while its VM lives."""
+    """A node that runs or completes a job keeps it while its VM lives; no drain ends it there."""
+    touched = harmful(result, UpdateNode, RepairNode, DeleteInstance)
     return (
-        not harmful(result, UpdateNode, RepairNode, DeleteInstance)
+        all(is_drain(action) or is_return(action) for action in touched)
         or not result.case.around.vm_lives
         or not result.case.works
     )

@@ -1,8 +1,9 @@
-"""SIGHUP: settings and cluster file are read again, and what was said is not said again."""
+"""Settings and cluster file are read again, upon SIGHUP or when another file stands there."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from slurm_hooks.cluster.errors import ClusterFileError
 from slurm_hooks.reconcile import assembly
 from slurm_hooks.reconcile.assembly import Controller
 from slurm_hooks.reconcile.daemon import reloaded
+from slurm_hooks.reconcile.watched_file import WatchedFile
 from slurm_hooks.slurm.client import SlurmUnavailable
 from tests.unit.reconcile.scenario import Scenario
 
@@ -22,7 +24,25 @@ def scenario(tmp_path: Path) -> Scenario:
 
 
 def controller(scenario: Scenario) -> Controller:
-    return Controller("settings", scenario.spool, scenario.cluster, scenario.passes, 10)
+    return Controller(
+        "settings",
+        scenario.spool,
+        scenario.cluster,
+        scenario.passes,
+        10,
+        WatchedFile.look_at(cluster_file(scenario)),
+    )
+
+
+def cluster_file(scenario: Scenario) -> Path:
+    return scenario.spool / "cluster_config.json"
+
+
+def put(path: Path, text: str) -> None:
+    """Another file in the place of the one there, as one that is renamed is."""
+    new = path.with_suffix(".new")
+    new.write_text(text)
+    new.rename(path)
 
 
 def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -59,4 +79,45 @@ def test_settings_that_are_wrong_change_nothing(
 
     monkeypatch.setattr(assembly, "assemble", refuse)
     running = controller(scenario)
-    assert reloaded(running) is running
+    assert reloaded(running) == running
+
+
+def test_wrong_file_is_refused_once_and_the_next_one_is_looked_at(
+    scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: str) -> Controller:
+        raise ClusterFileError(())
+
+    put(cluster_file(scenario), "good")
+    running = controller(scenario)
+    assert not running.cluster_file.is_replaced()
+    put(cluster_file(scenario), "evil")
+    assert running.cluster_file.is_replaced()
+    monkeypatch.setattr(assembly, "assemble", refuse)
+    running = reloaded(running)
+    assert running.passes is scenario.passes
+    assert not running.cluster_file.is_replaced()
+    cluster_file(scenario).unlink()
+    assert running.cluster_file.is_replaced()
+
+
+def test_file_that_comes_while_another_is_read_is_seen_afterwards(
+    scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: str) -> Controller:
+        put(cluster_file(scenario), "the one after")
+        raise ClusterFileError(())
+
+    put(cluster_file(scenario), "evil")
+    monkeypatch.setattr(assembly, "assemble", refuse)
+    assert reloaded(controller(scenario)).cluster_file.is_replaced()
+
+
+def test_file_of_another_cluster_is_refused(
+    scenario: Scenario, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    running = controller(scenario)
+    other = replace(running, cluster=replace(running.cluster, cluster_id="other"))
+    monkeypatch.setattr(assembly, "assemble", lambda _: other)
+    assert reloaded(running).cluster.cluster_id == "flexvm"
+    assert any("restart" in str(vars(record)) for record in caplog.records)

@@ -45,7 +45,7 @@ def pair(tmp_path: Path) -> Pair:
     return Pair(tmp_path)
 
 
-@pytest.mark.parametrize("charge", [Charge.ELSEWHERE, Charge.UNKNOWN])
+@pytest.mark.parametrize("charge", [Charge.ELSEWHERE, Charge.UNKNOWN, Charge.NOBODY])
 def test_daemon_that_is_not_in_charge_changes_nothing(pair: Pair, charge: Charge) -> None:
     pair.charge = charge
     pair.scenario.slurm.submit([N0, N1])

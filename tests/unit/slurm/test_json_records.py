@@ -110,7 +110,7 @@ def test_one_bad_record_costs_no_other() -> None:
     assert len(parsed.unreadable) == 4
 
 
-def test_reason_of_a_node_has_the_time_at_which_it_was_given() -> None:
+def test_reason_of_a_node_has_its_user_and_the_time_at_which_it_was_given() -> None:
     given, none = (
         {"name": f"c-{index}", "state": ["IDLE"], "reason": "x", "reason_changed_at": number(at)}
         for index, at in enumerate((1767251289, 0))
@@ -118,6 +118,8 @@ def test_reason_of_a_node_has_the_time_at_which_it_was_given() -> None:
     nodes = nodes_from_json(answer("nodes", given, none)).records
     assert nodes["c-0"].reason_time_utc == datetime(2026, 1, 1, 7, 8, 9, tzinfo=UTC)
     assert nodes["c-1"].reason_time_utc is None
+    stamped = {"name": "c-2", "state": ["IDLE"], "reason": "x", "reason_set_by_user": "root"}
+    assert nodes_from_json(answer("nodes", stamped)).records["c-2"].reason_user == "root"
 
 
 def test_job_whose_nodes_cannot_be_read_is_unreadable_not_without_nodes() -> None:

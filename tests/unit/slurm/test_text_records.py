@@ -67,15 +67,16 @@ def test_published_reasons_are_read_without_user_and_time() -> None:
     assert {name: nodes[name].reason for name in REASONS} == REASONS
 
 
-def test_reason_has_the_time_at_which_it_was_given() -> None:
+def test_reason_has_the_user_and_the_time_of_its_stamp() -> None:
     record = "NodeName=c-0 State=IDLE+DRAIN Partitions=p Reason=a [b@c] [u@2026-01-01T07:08:09]"
     node = nodes_from_text(record).records["c-0"]
-    assert (node.reason, node.reason_time_utc) == (
+    assert (node.reason, node.reason_user, node.reason_time_utc) == (
         "a [b@c]",
+        "u",
         datetime(2026, 1, 1, 7, 8, 9, tzinfo=UTC),
     )
     unstamped = nodes_from_text("NodeName=c-0 State=IDLE Reason=x").records["c-0"]
-    assert unstamped.reason_time_utc is None
+    assert (unstamped.reason_user, unstamped.reason_time_utc) == ("", None)
 
 
 def test_published_comment_extra_and_instance_are_read() -> None:

@@ -67,3 +67,18 @@ def test_reason_that_comes_alone_is_relied_on_only_where_it_was_measured(
     version: str, keeps: bool
 ) -> None:
     assert rules_for(SlurmVersion.parse(version)).keeps_lone_reason is keeps
+
+
+@pytest.mark.parametrize(
+    ("version", "restarts"),
+    [
+        ("22.05.8", True),
+        ("23.02.7", True),
+        ("23.11.0", False),
+        ("24.11.5", False),
+        ("26.05.5", False),
+        ("26.11.0", False),
+    ],
+)
+def test_slurmctld_is_restarted_for_nodes_before_23_11(version: str, restarts: bool) -> None:
+    assert rules_for(SlurmVersion.parse(version)).restarts_for_nodes is restarts

@@ -15,7 +15,6 @@ from slurm_hooks.sandbox.emulator import operations
 from slurm_hooks.sandbox.emulator.http.batches import Batches
 from slurm_hooks.sandbox.emulator.http.catalogue_routes import (
     GLOBAL_CATALOGUE,
-    REGIONAL_CATALOGUE,
     ZONAL_CATALOGUE,
 )
 from slurm_hooks.sandbox.emulator.http.control_routes import control_routes
@@ -33,6 +32,11 @@ from slurm_hooks.sandbox.emulator.http.instance_routes import (
     INSTANCE_ROUTES,
     UNMANAGED_ROUTES,
 )
+from slurm_hooks.sandbox.emulator.http.network_routes import (
+    GLOBAL_NETWORKS,
+    REGIONAL_NETWORKS,
+    ZONAL_RESERVATIONS,
+)
 from slurm_hooks.sandbox.emulator.http.project_routes import (
     AGGREGATED_OPERATIONS,
     AGGREGATED_POLICIES,
@@ -47,7 +51,10 @@ from slurm_hooks.sandbox.emulator.http.project_routes import (
     ZONE_GET,
     ZONE_LIST,
 )
+from slurm_hooks.sandbox.emulator.http.project_services import PROJECT_SERVICES
 from slurm_hooks.sandbox.emulator.http.service import Service
+from slurm_hooks.sandbox.emulator.http.service_dispatch import service_route
+from slurm_hooks.sandbox.emulator.http.storage_services import STORAGE_SERVICES
 from slurm_hooks.sandbox.emulator.places import ScopeKind
 from slurm_hooks.sandbox.emulator.problems import ApiError, Refusal
 from slurm_hooks.sandbox.emulator.records import OperationStatus
@@ -65,7 +72,8 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 def create_app(service: Service) -> Batches:
     """The application of one emulator."""
-    routes = [*_api_routes(service), *control_routes(service)]
+    others = (service_route(service, route) for route in (*PROJECT_SERVICES, *STORAGE_SERVICES))
+    routes = [*_api_routes(service), *others, *control_routes(service)]
     handlers = {404: _no_such_path, 405: _no_such_path}
     front = Front(service, Starlette(routes=routes, exception_handlers=handlers))
     return Batches(front)
@@ -79,7 +87,9 @@ def _api_routes(service: Service) -> list[Route]:
         (TEMPLATE_ROUTES, (ScopeKind.GLOBAL, ScopeKind.REGION)),
         (OPERATION_ROUTES, tuple(ScopeKind)),
         (ZONAL_CATALOGUE, (ScopeKind.ZONE,)),
-        (REGIONAL_CATALOGUE, (ScopeKind.REGION,)),
+        (ZONAL_RESERVATIONS, (ScopeKind.ZONE,)),
+        (REGIONAL_NETWORKS, (ScopeKind.REGION,)),
+        (GLOBAL_NETWORKS, (ScopeKind.GLOBAL,)),
         (GLOBAL_CATALOGUE, (ScopeKind.GLOBAL,)),
         (POLICY_ROUTES, (ScopeKind.REGION,)),
         ((ZONE_GET,), (ScopeKind.ZONE,)),

@@ -1,11 +1,12 @@
-"""Things that clients look up before they name them: images, networks, disk types.
+"""Things that clients look up before they name them: images, disk types, accelerators.
 
-None of them has state here. Every well-formed name exists, and images do in every project.
+All that are known exist, and images of every well-formed name do in every project, unless the
+project says otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from slurm_hooks.sandbox.emulator import machine_types
 from slurm_hooks.sandbox.emulator.http import shapes
@@ -15,6 +16,7 @@ from slurm_hooks.sandbox.emulator.http.listing import Frame, plain_list
 from slurm_hooks.sandbox.emulator.http.paging import Listable
 from slurm_hooks.sandbox.emulator.identifiers import LINK_PREFIX
 from slurm_hooks.sandbox.emulator.problems import not_found
+from slurm_hooks.sandbox.emulator.project import Image
 from slurm_hooks.sandbox.emulator.records import Json
 from slurm_hooks.sandbox.emulator.resource_names import NAME
 from slurm_hooks.sandbox.emulator.world import World
@@ -54,26 +56,42 @@ def _image(family: bool) -> Callable[[World, ApiCall], Json]:
     def answer(world: World, call: ApiCall) -> Json:
         name = _checked(world, call, "images")
         project = call.names["project"]
+        special = world.project.images.get((project, name), Image())
+        path = f"global/images/{'family/' if family else ''}{name}"
+        if not special.exists or (family and special.deprecated):
+            raise not_found(f"projects/{project}/{path}")
         own = f"{name}-v20260101" if family else name
         body = _base(world, call, "image", "images", own)
-        link = f"{LINK_PREFIX}projects/{project}/global/images/{own}"
-        size = {"diskSizeGb": "10", "archiveSizeBytes": "1073741824"}
-        return {**body, **size, "family": name, "status": "READY", "selfLink": link}
+        return shapes.without_unset(
+            {
+                **body,
+                "diskSizeGb": "10",
+                "archiveSizeBytes": "1073741824",
+                "family": name,
+                "status": "READY",
+                "architecture": special.architecture or _architecture_of(name),
+                "deprecated": {"state": special.deprecated} if special.deprecated else None,
+                "selfLink": f"{LINK_PREFIX}projects/{project}/global/images/{own}",
+            }
+        )
 
     return answer
 
 
-def _network(world: World, call: ApiCall) -> Json:
-    name = _checked(world, call, "networks")
-    body = _base(world, call, "network", "networks", name)
-    return {**body, "autoCreateSubnetworks": True, "routingConfig": {"routingMode": "REGIONAL"}}
+def _architecture_of(image: str) -> str:
+    return "ARM64" if "arm64" in image else "X86_64"
 
 
-def _subnetwork(world: World, call: ApiCall) -> Json:
-    name = _checked(world, call, "subnetworks")
-    body = _base(world, call, "subnetwork", "subnetworks", name)
-    network = shapes.link(world, f"global/networks/{name}")
-    return {**body, "network": network, "ipCidrRange": "10.128.0.0/9", "stackType": "IPV4_ONLY"}
+def _is_withheld(world: World, call: ApiCall, collection: str, name: str) -> bool:
+    return (call.scope.name, collection, name) in world.project.withheld
+
+
+def _offered(
+    world: World, call: ApiCall, collection: str, names: Iterable[str]
+) -> list[Listable[str]]:
+    return [
+        Listable(name, name) for name in names if not _is_withheld(world, call, collection, name)
+    ]
 
 
 def _disk_type_of(world: World, call: ApiCall, name: str) -> Json:
@@ -82,14 +100,14 @@ def _disk_type_of(world: World, call: ApiCall, name: str) -> Json:
 
 def _disk_type(world: World, call: ApiCall) -> Json:
     name = _checked(world, call, "diskTypes")
-    if name not in _DISK_TYPES:
+    if name not in _DISK_TYPES or _is_withheld(world, call, "diskTypes", name):
         raise not_found(world.path(f"{call.scope}/diskTypes/{name}"))
     return _disk_type_of(world, call, name)
 
 
 def _disk_types(world: World, call: ApiCall) -> Json:
     frame = Frame("compute#diskTypeList", f"{call.scope}/diskTypes")
-    items = [Listable(name, name) for name in _DISK_TYPES]
+    items = _offered(world, call, "diskTypes", _DISK_TYPES)
     return plain_list(world, call.query, frame, items, lambda one: _disk_type_of(world, call, one))
 
 
@@ -100,14 +118,14 @@ def _accelerator_of(world: World, call: ApiCall, name: str) -> Json:
 
 def _accelerator(world: World, call: ApiCall) -> Json:
     name = _checked(world, call, "acceleratorTypes")
-    if name not in machine_types.GPU_METRICS:
+    if name not in machine_types.GPU_METRICS or _is_withheld(world, call, "acceleratorTypes", name):
         raise not_found(world.path(f"{call.scope}/acceleratorTypes/{name}"))
     return _accelerator_of(world, call, name)
 
 
 def _accelerators(world: World, call: ApiCall) -> Json:
     frame = Frame("compute#acceleratorTypeList", f"{call.scope}/acceleratorTypes")
-    items = [Listable(name, name) for name in machine_types.GPU_METRICS]
+    items = _offered(world, call, "acceleratorTypes", machine_types.GPU_METRICS)
     return plain_list(
         world, call.query, frame, items, lambda one: _accelerator_of(world, call, one)
     )
@@ -119,9 +137,7 @@ ZONAL_CATALOGUE = (
     ApiRoute("GET", "acceleratorTypes", _accelerators, "", LIST_PARAMETERS, "lists"),
     ApiRoute("GET", "acceleratorTypes/{name}", _accelerator),
 )
-REGIONAL_CATALOGUE = (ApiRoute("GET", "subnetworks/{name}", _subnetwork),)
 GLOBAL_CATALOGUE = (
     ApiRoute("GET", "images/family/{name}", _image(family=True), in_any_project=True),
     ApiRoute("GET", "images/{name}", _image(family=False), in_any_project=True),
-    ApiRoute("GET", "networks/{name}", _network),
 )

@@ -19,6 +19,11 @@ from slurm_hooks.sandbox.emulator import (
     settings,
     waiting,
 )
+from slurm_hooks.sandbox.emulator.http.project_control_routes import (
+    PROJECT_CONTROLS,
+    Control,
+    NoSuchThing,
+)
 from slurm_hooks.sandbox.emulator.http.service import Service
 from slurm_hooks.sandbox.emulator.identifiers import utc_timestamp
 from slurm_hooks.sandbox.emulator.problems import ErrorEntry, failure
@@ -32,11 +37,6 @@ from slurm_hooks.sandbox.emulator.records import (
 from slurm_hooks.sandbox.emulator.world import World
 
 _PREFIX = "/emulator/v1"
-Control = Callable[[Service, dict[str, str], Json], Json]
-
-
-class _NoSuchThing(Exception):
-    """The control path names a resource that is not there."""
 
 
 def control_routes(service: Service) -> list[Route]:
@@ -64,6 +64,7 @@ def control_routes(service: Service) -> list[Route]:
         ("GET", "calls", _calls),
         ("DELETE", "calls", _clear_calls),
         ("POST", "shutdown", _shutdown),
+        *PROJECT_CONTROLS,
     ]
     return [
         Route(f"{_PREFIX}/{path}", _endpoint(service, control), methods=[method])
@@ -80,7 +81,7 @@ def _endpoint(service: Service, control: Control) -> Callable[[Request], Awaitab
                 raise ValueError("a JSON object is required")
             service.advance()
             result = control(service, dict(request.path_params), body)
-        except _NoSuchThing as error:
+        except NoSuchThing as error:
             return JSONResponse({"error": str(error)}, 404)
         except (ValueError, TypeError, KeyError) as error:
             text = f"missing member {error}" if isinstance(error, KeyError) else str(error)
@@ -174,7 +175,7 @@ def _find_request(world: World, name: str) -> ResizeRequest:
     for group in world.groups.values():
         if name in group.requests:
             return group.requests[name]
-    raise _NoSuchThing(f"there is no resize request {name!r}")
+    raise NoSuchThing(f"there is no resize request {name!r}")
 
 
 def _fail_request(service: Service, names: dict[str, str], body: Json) -> Json:
@@ -198,7 +199,7 @@ def _find_instance(world: World, name: str) -> Instance:
     for instance in world.instances.values():
         if instance.name == name:
             return instance
-    raise _NoSuchThing(f"there is no instance {name!r}")
+    raise NoSuchThing(f"there is no instance {name!r}")
 
 
 def _instance_event(service: Service, names: dict[str, str], body: Json) -> Json:
@@ -221,7 +222,7 @@ def _instance_event(service: Service, names: dict[str, str], body: Json) -> Json
         case "hostError" | "preempt" | "guestKill" | "guestShutdown":
             raise ValueError(f"the instance is {instance.status}, not RUNNING")
         case event:
-            raise _NoSuchThing(f"there is no event {event!r}")
+            raise NoSuchThing(f"there is no event {event!r}")
     return {"status": str(instance.status), "gone": instance.gone}
 
 

@@ -27,6 +27,7 @@ from slurm_hooks.sandbox.emulator.problems import (
     required,
     unreachable,
 )
+from slurm_hooks.sandbox.emulator.project import COMPUTE
 from slurm_hooks.sandbox.emulator.records import Json, Operation
 from slurm_hooks.sandbox.emulator.resource_names import checked_request_id
 from slurm_hooks.sandbox.emulator.world import World
@@ -112,6 +113,7 @@ def _perform(
     world = service.world
     if not route.in_any_project:
         check_project(world, request.path_params)
+    check_enabled(world)
     scope = checked_scope(world, kind, request.path_params)
     service.rate_limiter.check(world, route.rate_group)
     query = _checked_query(route, request)
@@ -142,6 +144,15 @@ def check_project(world: World, names: Mapping[str, str]) -> None:
     project = names["project"]
     if project not in (identifiers.project, str(identifiers.project_number)):
         raise not_found(f"projects/{project}")
+
+
+def check_enabled(world: World) -> None:
+    """Raise ApiError 403 `accessNotConfigured` while the project has not enabled the API."""
+    if COMPUTE not in world.project.enabled_services:
+        text = f"{COMPUTE} has not been used in project {world.identifiers.project_number} before."
+        raise ApiError(
+            403, [Refusal(text, "accessNotConfigured")], "usageLimits", "PERMISSION_DENIED"
+        )
 
 
 def checked_scope(world: World, kind: ScopeKind, names: Mapping[str, str]) -> Scope:

@@ -14,7 +14,7 @@ from slurm_hooks.sandbox.emulator.http.service import Service
 from slurm_hooks.sandbox.emulator.problems import ApiError, Refusal, failure
 
 _USAGE_REASONS = ("rateLimitExceeded", "quotaExceeded")
-_API_PREFIX = "/compute/"
+_CONTROL_PREFIX = "/emulator/"
 
 
 class Front:
@@ -25,7 +25,7 @@ class Front:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["path"].startswith(_API_PREFIX):
+        if scope["type"] != "http" or scope["path"].startswith(_CONTROL_PREFIX):
             await self._app(scope, receive, send)
             return
         started = time.monotonic()

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from slurm_hooks.sandbox.emulator import groups, instance_calls, machine_types, standalone
+from slurm_hooks.sandbox.emulator import (
+    groups,
+    host_reports,
+    instance_calls,
+    machine_types,
+    standalone,
+)
 from slurm_hooks.sandbox.emulator.http import instance_shapes, shapes
 from slurm_hooks.sandbox.emulator.http.dispatch import (
     AGGREGATED_PARAMETERS,
@@ -99,8 +105,12 @@ def _serial_port(world: World, call: ApiCall) -> Json:
 
 def _machine_type_list(world: World, call: ApiCall) -> Json:
     frame = Frame("compute#machineTypeList", f"{call.scope}/machineTypes")
-    items = [Listable(machine, machine.name) for machine in machine_types.listed()]
-    zone = call.scope.name
+    zone, withheld = call.scope.name, world.project.withheld
+    items = [
+        Listable(machine, machine.name)
+        for machine in machine_types.listed()
+        if (zone, "machineTypes", machine.name) not in withheld
+    ]
     return plain_list(
         world,
         call.query,
@@ -113,7 +123,7 @@ def _machine_type_list(world: World, call: ApiCall) -> Json:
 def _machine_type(world: World, call: ApiCall) -> Json:
     name = call.names["machine_type"]
     found = machine_types.find(name)
-    if found is None:
+    if found is None or (call.scope.name, "machineTypes", name) in world.project.withheld:
         raise not_found(world.path(f"{call.scope}/machineTypes/{name}"))
     return instance_shapes.machine_type(world, call.scope.name, found)
 
@@ -205,6 +215,14 @@ INSTANCE_ROUTES = (
         f"{_INSTANCE}/setMetadata",
         begins(_body_verb(instance_calls.set_metadata)),
         "Metadata",
+        _REQUEST_ID,
+        "mutations",
+    ),
+    ApiRoute(
+        "POST",
+        f"{_INSTANCE}/reportHostAsFaulty",
+        begins(_body_verb(host_reports.report)),
+        "InstancesReportHostAsFaultyRequest",
         _REQUEST_ID,
         "mutations",
     ),

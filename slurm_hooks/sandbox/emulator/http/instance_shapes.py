@@ -130,7 +130,7 @@ def _resource_status(item: Instance) -> Json:
     scheduling: Json = {}
     if item.termination_time_utc:
         scheduling["terminationTimestamp"] = timestamp(item.termination_time_utc)
-    host = fingerprint([item.zone, item.instance_id])
+    host = fingerprint([item.zone, item.instance_id, item.hosts])
     return {"scheduling": scheduling, "physicalHost": f"/emulated-block/emulated-subblock/{host}"}
 
 
@@ -181,7 +181,7 @@ def machine_type(world: World, zone_name: str, item: MachineType) -> Json:
         "zone": zone_name,
         "selfLink": link(world, f"zones/{zone_name}/machineTypes/{item.name}"),
         "isSharedCpu": False,
-        "architecture": "X86_64",
+        "architecture": item.architecture,
     }
     if item.accelerator_type:
         body["accelerators"] = [

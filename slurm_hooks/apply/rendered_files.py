@@ -6,6 +6,7 @@ rename, so that slurmctld never reads half a file.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import os
 import tempfile
@@ -40,6 +41,17 @@ def write_files(directory: Path, texts: dict[str, str], force: bool) -> dict[str
 
     A script that an earlier render wrote and this one does not is removed: nodes would run it on.
     """
+    states = look_at_files(directory, texts, force)
+    for name, state in states.items():
+        if state is FileState.WRITTEN:
+            replace_file(directory / name, texts[name])
+        elif state is FileState.REMOVED:
+            (directory / name).unlink(missing_ok=True)
+    return states
+
+
+def look_at_files(directory: Path, texts: dict[str, str], force: bool) -> dict[str, FileState]:
+    """What `write_files` would do. Raises ForeignFiles (unless forced) and OSError."""
     present = {name: _read(directory / name) for name in texts}
     foreign = tuple(
         name
@@ -48,15 +60,11 @@ def write_files(directory: Path, texts: dict[str, str], force: bool) -> dict[str
     )
     if foreign and not force:
         raise ForeignFiles(foreign)
-    states = {}
-    for name, text in texts.items():
-        if present[name] == text.encode():
-            states[name] = FileState.UNCHANGED
-        else:
-            _replace(directory / name, text)
-            states[name] = FileState.WRITTEN
+    states = {
+        name: FileState.UNCHANGED if present[name] == text.encode() else FileState.WRITTEN
+        for name, text in texts.items()
+    }
     for path in _old_scripts(directory, texts):
-        path.unlink()
         states[str(path.relative_to(directory))] = FileState.REMOVED
     return states
 
@@ -79,14 +87,25 @@ def _is_ours(content: bytes) -> bool:
     return is_as_rendered(content.decode("utf-8", errors="replace"))
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
+    """Put a text in the place of a file, whole or not at all; its owner stays. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         Path(temporary).chmod(FILE_MODE)
+        _keep_owner(path, Path(temporary))
         Path(temporary).replace(path)
     except OSError:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _keep_owner(path: Path, replacement: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        before, now = path.stat(), replacement.stat()
+        if (before.st_uid, before.st_gid) != (now.st_uid, now.st_gid):
+            os.chown(replacement, before.st_uid, before.st_gid)

@@ -15,13 +15,15 @@ from slurm_hooks.health.model import Verdict
 class ExpectedHardware(NamedTuple):
     """What a machine type has; None for what is not checked.
 
-    `nvlinks` are active links a GPU, 0 where it has none by design.
+    `nvlinks` are active links a GPU, 0 where it has none by design; `pcie_lanes` the width of its
+    PCIe link.
     """
 
     gpus: int | None = None
     nvlinks: int | None = None
     rdma_ports: int | None = None
     network_interfaces: int | None = None
+    pcie_lanes: int | None = None
 
 
 class Thresholds(NamedTuple):

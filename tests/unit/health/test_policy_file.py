@@ -26,7 +26,7 @@ xids:
   45: REBOOT
   79: WARN
 machine_types:
-  a3-highgpu-8g: {{gpus: 8, nvlinks: 18, rdma_ports: 0}}
+  a3-highgpu-8g: {{gpus: 8, nvlinks: 18, rdma_ports: 0, pcie_lanes: 16}}
 most_restarts: 5
 disks: [/, /scratch]
 disk_full_verdict: REPLACE
@@ -42,7 +42,7 @@ def test_every_key_is_obeyed() -> None:
     assert policy.disabled_checks == {_SOME_CHECK}
     assert policy.xids == {45: Verdict.REBOOT, 79: Verdict.WARN}
     assert policy.machine_types == {
-        "a3-highgpu-8g": ExpectedHardware(gpus=8, nvlinks=18, rdma_ports=0)
+        "a3-highgpu-8g": ExpectedHardware(gpus=8, nvlinks=18, rdma_ports=0, pcie_lanes=16)
     }
     assert policy.most_restarts == 5
     assert policy.disks == ("/", "/scratch")

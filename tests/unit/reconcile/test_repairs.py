@@ -257,6 +257,12 @@ def test_node_that_is_back_of_its_reboot_stays_drained_until_a_health_run_has_sp
     assert repair_of(world_of(ill, past=past)) is RepairKind.REPLACE
 
 
+def test_condemnation_is_not_seen_again_when_slurm_stamps_it_anew_for_the_reboot() -> None:
+    past = reboot_asked_for(5)
+    waiting = back(f"{reason(Verdict.REBOOT)}{ISSUED}", 1)
+    assert recorded(world_of(waiting, past=past).plan()) == []
+
+
 def test_node_of_which_no_health_run_speaks_after_its_reboot_is_replaced() -> None:
     waiting = back(f"{reason(Verdict.REBOOT)}{ISSUED}", BACK_LATE)
     past = reboot_asked_for(BACK_LATE + 1)

@@ -402,6 +402,7 @@ def test_words_of_slurm_after_a_health_runs_reason_are_no_part_of_it() -> None:
     own = health_reason_of(reason())
     assert own is not None
     assert health_reason_of(f"{reason()} : reboot issued : Kill task failed") == own
+    assert health_reason_of(f"{reason()} : reboot issued : reboot complete") == own
     assert health_reason_of(f"{reason()} : fan is loud") is None
 
 

@@ -32,11 +32,12 @@ def repairs(
     """Show the pools, whether their nodes are repaired, and the nodes that need it.
 
     A health run that finds a node ill drains it. slurm-hooksd then reboots or replaces the node
-    when nothing runs there, within limits of the cluster file (`slurm_hooks`): not when the job
-    was queued again too often (`most_job_restarts`), had only some of the node's GPUs, or the node
-    was repaired too often already (`most_repairs_a_node` within `repair_days`). When many nodes of
-    a pool are condemned at once (`stop_repairs_least`, `stop_repairs_percent`, within
-    `stop_repairs_seconds`), the pool's repairs stop until `slurm-hooks repairs resume POOL`.
+    when nothing runs there; a rebooted one serves again when a health run has passed. Limits are
+    in the cluster file (`slurm_hooks`): no repair when the job was queued again too often
+    (`most_job_restarts`), had only some of the node's GPUs, or the node was repaired too often
+    already (`most_repairs_a_node` within `repair_days`). When many nodes of a pool are condemned
+    at once (`stop_repairs_least`, `stop_repairs_percent`, within `stop_repairs_seconds`), the
+    pool's repairs stop until `slurm-hooks repairs resume POOL`.
 
     To take a node out of all this, drain it with a reason of your own:
 
@@ -147,10 +148,16 @@ def _print(pools: list[PoolStanding], nodes: list[NodeStanding], days: int) -> N
             since = stopped.time_utc.strftime("%Y-%m-%dT%H:%M:%SZ")
             typer.echo(printable(f"pool {pool.pool}: STOPPED since {since}: {stopped.message}"))
     for node in nodes:
-        found = f" {node.verdict} {node.check} {node.detail}".rstrip()
-        count = f"; repaired {node.repairs} times in {days} days" if node.repairs else ""
-        state = f"{found}: {node.next_step}" if node.verdict else " serves"
-        typer.echo(printable(f"{node.node}:{state}{count}"))
+        found = " ".join(filter(None, [node.verdict, node.check, node.detail]))
+        state = f"{found}: {node.next_step}" if node.next_step else "serves"
+        typer.echo(printable(f"{node.node}: {state}{_count(node.repairs, days)}"))
+
+
+def _count(repairs: int, days: int) -> str:
+    if not repairs:
+        return ""
+    times = "once" if repairs == 1 else f"{repairs} times"
+    return f"; repaired {times} in {days} {'day' if days == 1 else 'days'}"
 
 
 def _as_object(pools: list[PoolStanding], nodes: list[NodeStanding]) -> dict[str, object]:

@@ -10,6 +10,7 @@ import time
 from typing import NamedTuple
 
 from slurm_hooks.health import files
+from slurm_hooks.health.detached import start_ticks
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.identity import boot_of
 from slurm_hooks.health.model import Context
@@ -34,7 +35,7 @@ class GivenUp(NamedTuple):
 
 def remember(host: Host, process_id: int, check: str, *, is_hang: bool) -> None:
     """Write down a probe that was given up just now."""
-    began = _start_ticks(process_id) or _NOBODY
+    began = start_ticks(process_id) or _NOBODY
     manner = _HUNG if is_hang else _SLOW
     words = (process_id, began, check or _NOBODY, _real_boot(), manner, int(time.time()))
     files.write_text(_path(host), " ".join(map(str, words)) + "\n")
@@ -50,7 +51,7 @@ def given_up(host: Host, context: Context) -> GivenUp | None:
     if boot != _real_boot():
         files.remove(_path(host))
         return None
-    is_there = began not in (_NOBODY, "") and _start_ticks(int(process_id)) == began
+    is_there = began not in (_NOBODY, "") and start_ticks(int(process_id)) == began
     age, was_hang = time.time() - int(given_up_at), manner == _HUNG
     if is_there:
         return GivenUp(check, was_hang or age > _SECONDS_TO_DIE, is_there=True)
@@ -64,14 +65,6 @@ def _real_boot() -> str:
     """Of the kernel that the process runs on, whatever node is looked at: a process of another
     boot is another one, even with the same number and start."""
     return boot_of(Host()) or "?"
-
-
-def _start_ticks(process_id: int) -> str:
-    """When a process of this kernel began, which tells it from a later one of its number. Empty
-    where there is none, or where it only waits to be reaped."""
-    text = files.read_text(f"/proc/{process_id}/stat")
-    fields = text.rpartition(")")[2].split()
-    return fields[19] if len(fields) > 19 and fields[0] not in ("Z", "X") else ""
 
 
 def _path(host: Host) -> str:

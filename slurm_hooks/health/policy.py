@@ -15,13 +15,15 @@ from slurm_hooks.health.model import Verdict
 class ExpectedHardware(NamedTuple):
     """What a machine type has; None for what is not checked.
 
-    `nvlinks` are active links a GPU, 0 where it has none by design.
+    `nvlinks` are active links a GPU, 0 where it has none by design; `pcie_lanes` the width of its
+    PCIe link.
     """
 
     gpus: int | None = None
     nvlinks: int | None = None
     rdma_ports: int | None = None
     network_interfaces: int | None = None
+    pcie_lanes: int | None = None
 
 
 class Thresholds(NamedTuple):
@@ -49,6 +51,7 @@ class Deadlines(NamedTuple):
     background: float = 45.0
     report: float = 3.0
     site_script: float = 60.0
+    burn_in: float = 900.0
 
 
 class HealthPolicy(NamedTuple):
@@ -66,5 +69,8 @@ class HealthPolicy(NamedTuple):
     disks: tuple[str, ...] = ("/", "/mnt/localssd", "/mnt/localdisk")
     disk_full_verdict: Verdict = Verdict.MANUAL
     """What a disk means that a job has filled: MANUAL, REPLACE or WARN."""
+    burn_in: tuple[str, ...] | None = None
+    """The command that a node must stand after a repair. None for DCGM's where it is installed,
+    empty for none at all."""
     thresholds: Thresholds = Thresholds()
     deadlines: Deadlines = Deadlines()

@@ -27,15 +27,19 @@ KEYS = (
     "most_restarts",
     "disks",
     "disk_full_verdict",
+    "burn_in",
     "thresholds",
     "deadlines",
 )
 DISK_FULL_VERDICTS = (str(Verdict.WARN), str(Verdict.MANUAL), str(Verdict.REPLACE))
+BURN_IN_DEFAULT = "auto"
 SWITCHES = ("on", "off", "observe")
 _HIGHEST_XID = 9999
 _SHORTEST_SECONDS = 1.0
 _LONGEST_PROLOG_SECONDS = 10.0
 _LONGEST_BACKGROUND_SECONDS = 50.0
+_LONGEST_BURN_IN_SECONDS = 1500.0
+"""Shorter than the default of boot_timeout_seconds, with room for the checks around it."""
 
 
 class PolicyError(Exception):
@@ -134,6 +138,7 @@ class _Reader:
             ),
             disks=self._disks(tree.get("disks")),
             disk_full_verdict=self._disk_full_verdict(tree.get("disk_full_verdict")),
+            burn_in=self._burn_in(tree.get("burn_in", BURN_IN_DEFAULT)),
             thresholds=self._numbers(Thresholds(), "thresholds", tree.get("thresholds")),
             deadlines=self._deadlines(tree.get("deadlines")),
         )
@@ -193,6 +198,21 @@ class _Reader:
             return HealthPolicy().disk_full_verdict
         return Verdict(value)
 
+    def _burn_in(self, value: object) -> tuple[str, ...] | None:
+        if value in (None, BURN_IN_DEFAULT):
+            return None
+        if value is False:  # YAML reads off so
+            return ()
+        words = value if isinstance(value, list) else []
+        are_texts = all(isinstance(word, str) and "\0" not in word for word in words)
+        if not words or not are_texts or not words[0].startswith("/"):
+            self.mistakes.append(
+                f"burn_in: {value!r} is no command: write {BURN_IN_DEFAULT}, off, or a list such as"
+                " [/usr/bin/dcgmi, diag, -r, '3'] with an absolute path first"
+            )
+            return None
+        return tuple(words)
+
     def _deadlines(self, value: object) -> Deadlines:
         deadlines = self._numbers(Deadlines(), "deadlines", value)
         for name, seconds in deadlines._asdict().items():
@@ -204,6 +224,7 @@ class _Reader:
         for name, longest, why in (
             ("prolog", _LONGEST_PROLOG_SECONDS, "jobs wait for it and slurmd calls it hung"),
             ("background", _LONGEST_BACKGROUND_SECONDS, "slurmd kills it after 60"),
+            ("burn_in", _LONGEST_BURN_IN_SECONDS, "the daemon replaces a node that is silent"),
         ):
             seconds = getattr(deadlines, name)
             if seconds + deadlines.report > longest:

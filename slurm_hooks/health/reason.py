@@ -25,6 +25,9 @@ MISSING_GPUS = "inventory"
 """The node's own check for what Slurm says of GPUs that are missing."""
 
 _SEPARATOR = " : "
+_OF_REBOOT = (REBOOT_ISSUED, "reboot complete")
+"""What slurmctld appends on the way of a node through a reboot."""
+
 _FORM = re.compile(
     r"slurm-hooks: (?P<verdict>[A-Z]+) (?P<check>[a-z][a-z0-9_]*)(?: (?P<detail>.*?))?"
     r" inst=(?P<instance>[0-9]+|\?) boot=(?P<boot>[0-9a-f]{8}|\?)"
@@ -112,7 +115,7 @@ def health_reason_of(text: str) -> HealthReason | None:
         before, _, last = text.rpartition(_SEPARATOR)
         if tells_missing_gpus(last):
             return HealthReason(Verdict.REBOOT, MISSING_GPUS, last, "", "")
-        if not before or not (last == REBOOT_ISSUED or is_of_slurm(last)):
+        if not before or not (last in _OF_REBOOT or is_of_slurm(last)):
             return None
         text = before
 

@@ -59,6 +59,17 @@ class SlurmController:
         self._update(f"nodename={self._name()}", f"reason={reason}")
         return True
 
+    def is_condemned(self) -> bool:
+        """Whether this node is drained for its health and for nothing else. Raises NotTold, also
+        where it runs a job."""
+        state, present = self._state_and_reason()
+        base, *flags = re.split(r"[^A-Z_]+", state)
+        if "DRAIN" not in flags or health_reason_of(present) is None:
+            return False
+        if base not in ("IDLE", "DOWN") or "COMPLETING" in flags:
+            raise NotTold(f"a job may be on the node: {state}")
+        return True
+
     def tell_later(self, reason: str) -> bool:
         """Say what a run of ours found on this drained node, after slurmctld did not hear it then.
 

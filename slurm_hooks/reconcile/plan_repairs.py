@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from slurm_hooks.health.reason import is_condemned
-from slurm_hooks.health.slurm_reasons import is_of_slurm
 from slurm_hooks.history.event import Event, EventKind
 from slurm_hooks.reconcile.actions import Action, Notice, NoticeKind
 from slurm_hooks.reconcile.node_table import Step
@@ -31,13 +30,12 @@ from slurm_hooks.reconcile.repair_events import (
     skipped_event,
 )
 from slurm_hooks.reconcile.repair_limits import forbidden, too_many
-from slurm_hooks.reconcile.repairs import RepairLog
+from slurm_hooks.reconcile.repairs import RepairLog, is_drained_by_slurm
 from slurm_hooks.reconcile.scene import Scene
 from slurm_hooks.reconcile.snapshot import Unavailable
 from slurm_hooks.slurm.model import JobState, NodeFlag
 
 _OFF = (NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN, NodeFlag.POWERING_UP)
-_NOT_STANDING = (*_OFF, NodeFlag.REBOOT_ISSUED, NodeFlag.REBOOT_REQUESTED)
 _UNDER_REPAIR = (NodeFlag.DRAIN, NodeFlag.REBOOT_ISSUED, NodeFlag.REBOOT_REQUESTED)
 
 
@@ -66,7 +64,7 @@ def plan_repairs(scene: Scene) -> RepairPlan:
         return RepairPlan(notices=(unavailable, *draft.notices))
     condemned = list(_condemned_nodes(scene))
     draft.events += (
-        event for one in condemned if one.is_drained for event in seen_events(one.sighting)
+        event for one in condemned if one.is_fresh for event in seen_events(one.sighting)
     )
     draft.events += _returns_by_slurm(scene, log)
     draft.events += _replacements_by_table(condemned)
@@ -106,14 +104,7 @@ def _drained_by_slurm(scene: Scene) -> Iterator[Notice]:
     nobody else would learn of them."""
     for name, view in scene.world.views.items():
         node = view.node
-        if (
-            node.reason
-            and not view.leaves
-            and node.state.has(NodeFlag.DRAIN)
-            and not node.state.has(*_NOT_STANDING)
-            and is_of_slurm(node.reason)
-            and not is_condemned(node.reason)
-        ):
+        if node.reason and not view.leaves and is_drained_by_slurm(node):
             yield Notice(NoticeKind.DRAINED_BY_SLURM, name, node.reason)
 
 

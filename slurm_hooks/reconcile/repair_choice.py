@@ -58,6 +58,12 @@ class Condemned:
         state = self.view.node.state
         return state.has(NodeFlag.DRAIN) and not state.has(*_NOT_DRAINED)
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the drain stands and is not one from before a reboot, which slurmctld stamps
+        anew when it tells slurmd."""
+        return self.is_drained and not is_reboot_issued(self.view.node.reason)
+
 
 @dataclass(frozen=True, slots=True)
 class Repair:

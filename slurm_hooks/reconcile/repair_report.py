@@ -13,11 +13,19 @@ from datetime import datetime
 from slurm_hooks.cluster.policy import Policy
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.health.reason import health_reason_of, is_condemned
+from slurm_hooks.health.slurm_reasons import is_reboot_issued
 from slurm_hooks.history.event import Event
 from slurm_hooks.reconcile.repair_limits import forbidden, repairs_of
-from slurm_hooks.reconcile.repairs import RepairLog, Standing, standing_of
+from slurm_hooks.reconcile.repairs import (
+    RepairLog,
+    Standing,
+    is_drained_by_slurm,
+    standing_of,
+)
 from slurm_hooks.slurm.model import Node, NodeFlag
 
+_STAYS_SLURMS = "stays drained until a health run says why, or a person resumes it"
+_WAITS_FOR_RUN = "serves again when a health run has passed since its reboot, else it is replaced"
 _WAITS = {
     Standing.REBOOTING: "is rebooted",
     Standing.BUSY: "is repaired when nothing runs there any more",
@@ -34,10 +42,11 @@ class PoolStanding:
 
 @dataclass(frozen=True, slots=True)
 class NodeStanding:
-    """A node that is condemned, or was repaired of late.
+    """A node that is condemned, that Slurm itself has drained, or that was repaired of late.
 
-    `verdict`, `check` and `detail` are what the health run found, empty where the node serves.
-    `since_utc` is when Slurm got the reason. `next_step` is a text for people.
+    `verdict` and `check` are what the health run found, empty where there was none. `detail` is its
+    own, or Slurm's reason. `since_utc` is when Slurm got the reason. `next_step` is a text for
+    people, empty where the node serves.
     """
 
     node: str
@@ -62,7 +71,8 @@ def pool_standings(cluster: Cluster, log: RepairLog) -> list[PoolStanding]:
 def node_standings(
     cluster: Cluster, nodes: Iterable[Node], log: RepairLog, now: datetime
 ) -> Iterator[NodeStanding]:
-    """The nodes that are condemned, and those that were repaired within the days that count."""
+    """The nodes that are condemned or drained by Slurm itself, and those that were repaired within
+    the days that count."""
     for node in nodes:
         pool = cluster.pool_of(node.name)
         if pool is None:
@@ -79,6 +89,11 @@ def node_standings(
                 node.reason_time_utc,
                 repairs,
                 _next_step(node, pool.pool_id, log, cluster.policy, now),
+            )
+        elif is_drained_by_slurm(node):
+            yield NodeStanding(
+                *(node.name, pool.pool_id, "", "", node.reason),
+                *(node.reason_time_utc, repairs, _STAYS_SLURMS),
             )
         elif repairs:
             yield NodeStanding(node.name, pool.pool_id, "", "", "", None, repairs, "")
@@ -100,5 +115,7 @@ def _next_step(node: Node, pool: str, log: RepairLog, policy: Policy, now: datet
         standing = standing_of(node)
         if why and standing is not Standing.REBOOTING:
             return f"stays drained: {why}"
+        if standing is Standing.DRAINED and is_reboot_issued(node.reason):
+            return _WAITS_FOR_RUN
         return _WAITS.get(standing, "is repaired at the next pass")
     return "serves again at the next pass"

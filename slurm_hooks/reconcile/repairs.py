@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from slurm_hooks.health.reason import is_condemned
+from slurm_hooks.health.slurm_reasons import is_of_slurm
 from slurm_hooks.history.event import Event, EventKind
 from slurm_hooks.reconcile.repair_actions import RepairKind
 from slurm_hooks.slurm.model import BaseState, Node, NodeFlag
@@ -22,6 +24,10 @@ _POWER = (
     NodeFlag.POWERING_UP,
 )
 _REBOOT = (NodeFlag.REBOOT_ISSUED, NodeFlag.REBOOT_REQUESTED)
+_OFF_OR_REBOOTING = (
+    *(NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN, NodeFlag.POWERING_UP),
+    *_REBOOT,
+)
 
 
 class Standing(enum.Enum):
@@ -64,6 +70,17 @@ def standing_of(node: Node) -> Standing:
 def is_still_due(kind: RepairKind, expected_reason: str, node: Node) -> bool:
     """Whether a node that was read again just now is as it was when its repair was decided."""
     return node.reason == expected_reason and standing_of(node) in _STANDINGS[kind]
+
+
+def is_drained_by_slurm(node: Node) -> bool:
+    """Whether Slurm keeps the node from jobs for a reason of its own that tells of no GPU and that
+    no health run has replaced."""
+    return (
+        node.state.has(NodeFlag.DRAIN)
+        and not node.state.has(*_OFF_OR_REBOOTING)
+        and is_of_slurm(node.reason)
+        and not is_condemned(node.reason)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,30 @@ class Clinic(Fleet):
         path = self.box.layout.node(node) / "etc/slurm-hooks/health.yaml"
         path.write_text(f"disks: []\n{text}\n", encoding="utf-8")
 
+    def set_burn_in(self, node: str) -> Path:
+        """Have the node's VM burn in after its reboots; the file to which each burn-in adds the
+        node's state in Slurm as it is then."""
+        place = self.box.layout.node(node) / "etc/slurm-hooks"
+        program, states = place / "burn-in", place / "burn-in-states"
+        ask = f"scontrol -o show node {node} | grep -o 'State=[^ ]*'"
+        program.write_text(
+            f"#!/bin/sh\nexport SLURM_CONF={self.box.layout.slurm_conf}\n"
+            f"export PATH={self.box.environment['PATH']}\n{ask} >> {states}\n",
+            encoding="utf-8",
+        )
+        program.chmod(0o755)
+        self.set_health_policy(node, f"burn_in: [{program}]")
+        return states
+
+    def set_gpus_of_next_boots(self, node: str, gpus: int) -> None:
+        """Let all further boots of VMs of this name find so many GPUs."""
+        path = self.box.layout.hardware
+        found = json.loads(path.read_text(encoding="utf-8"))
+        found[node]["gpus"] = gpus
+        hidden = path.with_name(f".{path.name}")
+        hidden.write_text(json.dumps(found), encoding="utf-8")
+        hidden.rename(path)
+
     def reboot_by_hand(self, node: str) -> None:
         """Reboot the node's VM from within, as a person who is logged in there."""
         program = self.box.layout.programs / "slurm-hooks-reboot"

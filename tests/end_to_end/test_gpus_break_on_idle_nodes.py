@@ -8,8 +8,9 @@ import pytest
 
 from slurm_hooks.history.event import EventKind
 from tests.end_to_end.clinic import NO_STOP, Clinic, open_clinic
-from tests.end_to_end.fleet import N2
+from tests.end_to_end.fleet import GONE_SECONDS, N2
 from tests.end_to_end.lifecycle import N0, N1
+from tests.end_to_end.watch import glances, served_between
 
 pytestmark = pytest.mark.slow
 
@@ -19,6 +20,8 @@ NODE_REBOOT, RECOVER_IMEX_DOMAIN = 2, 5
 """Recovery actions that a driver may ask for (NVML field 230)."""
 ILL = [EventKind.VM_CONTINUOUS_GPU_ERROR, EventKind.VM_SLURM_DRAIN]
 REPLACED = [EventKind.VM_SLURM_POWER_DOWN, EventKind.VM_DELETION]
+STARTS = 5
+"""More starts than a job has here."""
 MINE = "looked at by me"
 
 
@@ -36,22 +39,62 @@ def clinic(opened: Clinic) -> Clinic:
 
 
 def test_fault_that_a_reboot_cures_costs_a_reboot_and_no_vm(clinic: Clinic) -> None:
-    vm = clinic.vm_id(N0)
-    clinic.break_gpu(N0, "recovery-action", number=NODE_REBOOT)
-    clinic.wait_for_event(N0, EventKind.VM_RETURNED)
-    clinic.wait_until_up(N0)
+    vm, states = clinic.vm_id(N0), clinic.set_burn_in(N0)
+    with glances(clinic, N0) as seen:
+        clinic.break_gpu(N0, "recovery-action", number=NODE_REBOOT)
+        clinic.wait_for_event(N0, EventKind.VM_RETURNED)
+        clinic.wait_until_up(N0)
     assert clinic.vm_id(N0) == vm
-    assert clinic.kinds(N0) == [*ILL, EventKind.VM_REBOOT, EventKind.VM_RETURNED]
+    events = clinic.events(N0)
+    assert [event.kind for event in events] == [*ILL, EventKind.VM_REBOOT, EventKind.VM_RETURNED]
+    reboot, returned = events[-2:]
+    assert returned.message == "a health run passed"
+    assert served_between(seen, reboot.time_utc, returned.time_utc) == []
+    (burning_in,) = states.read_text(encoding="utf-8").splitlines()
+    assert "DRAIN" in burning_in
 
 
 def test_fault_that_a_reboot_does_not_cure_costs_the_vm(clinic: Clinic) -> None:
     vm = clinic.vm_id(N1)
-    clinic.break_gpu(N1, "recovery-action", number=NODE_REBOOT, lasting=True)
-    replaced = clinic.wait_for_event(N1, EventKind.VM_DELETION)
+    with glances(clinic, N1) as seen:
+        clinic.break_gpu(N1, "recovery-action", number=NODE_REBOOT, lasting=True)
+        replaced = clinic.wait_for_event(N1, EventKind.VM_DELETION)
     assert replaced.message == "recovery_action fails again after a reboot"
-    clinic.wait_until_up(N1, another_than=vm)
-    kinds = [kind for kind in clinic.kinds(N1) if kind is not EventKind.VM_RETURNED]
+    kinds = clinic.kinds(N1)
     assert kinds == [*ILL, EventKind.VM_REBOOT, *ILL, *REPLACED]
+    reboot = clinic.events(N1)[kinds.index(EventKind.VM_REBOOT)]
+    assert served_between(seen, reboot.time_utc, replaced.time_utc) == []
+    clinic.wait_until_up(N1, another_than=vm)
+
+
+def test_vm_that_is_ill_from_its_first_moment_takes_no_job_and_is_replaced(
+    clinic: Clinic,
+) -> None:
+    first = clinic.vm_id(N1)
+    clinic.set_gpus_of_next_boots(N1, 7)
+    clinic.break_gpu(N1, "row-remap-failure")
+    clinic.wait_for_event(N1, EventKind.VM_DELETION)
+    job = clinic.submit_open_ended("-w", N1)
+    for start in range(STARTS):
+        clinic.end_start(job, start)
+    clinic.wait_for_event(N1, EventKind.VM_REBOOT)
+    second = clinic.vm_id(N1)
+    clinic.box.wait_until(
+        "the second VM to be given up",
+        lambda: (second, EventKind.VM_DELETION) in vms_of_events(clinic, N1),
+        GONE_SECONDS,
+    )
+    clinic.set_gpus_of_next_boots(N1, 8)
+    clinic.wait_for_job(job, "COMPLETED")
+    (ran,) = [place for start in range(STARTS) for place in clinic.places(job, start)]
+    assert ran.vm_id == clinic.vm_id(N1)
+    assert ran.vm_id not in (first, second)
+    found = {event.check for event in clinic.events(N1) if event.instance_id == second}
+    assert found == {"inventory"}
+
+
+def vms_of_events(clinic: Clinic, node: str) -> set[tuple[str, EventKind]]:
+    return {(event.instance_id, event.kind) for event in clinic.events(node)}
 
 
 def test_static_node_without_a_job_is_replaced_and_comes_back(clinic: Clinic) -> None:

@@ -58,7 +58,8 @@ class _Result(NamedTuple):
 
 
 def failed_tests(output: str) -> list[str] | None:
-    """The names of the tests of hardware that failed in an answer of dcgmi; None where it tells no result."""
+    """The names of the tests in which hardware failed, in an answer of dcgmi; None where that
+    tells no result."""
     try:
         results = list(_results(output))
     except (ValueError, RecursionError):
@@ -79,13 +80,16 @@ class DcgmCheck:
         " dcgm_every_minutes. A failure of hardware on any GPU means RESET, one of software (a"
         " missing library, no host engine, a setting) is UNKNOWN. One that does not end may"
         " leave nv-hostengine hanging: its service is restarted, and that is a WARN. An answer that"
-        " nobody can read is UNKNOWN. Without dcgmi, or on a busy node, nothing is done."
+        " nobody can read is UNKNOWN. Without dcgmi, on a busy node, or where a GPU is cut into"
+        " instances (MIG), which the diagnostic does not support, nothing is done."
     )
 
     def run(self, evidence: Evidence) -> Iterator[Finding]:
         """Run the diagnostic if it is due."""
         program = evidence.host.path("usr", "bin", "dcgmi")
         if not evidence.expects_gpus or not os.access(program, os.X_OK):
+            return
+        if any(evidence.driver.is_in_multi_instance_mode(gpu) for gpu in evidence.gpus()):
             return
         if _is_busy(evidence) or (evidence.may_act and not _is_due(evidence)):
             return

@@ -49,8 +49,8 @@ class DiskSpaceCheck:
         " `disk_full_verdict` says: MANUAL, since a job has filled the disk, no hardware is at"
         " fault, and only a person knows what may be removed; REPLACE, since a new VM has empty"
         " disks; or WARN. A disk that never had room on this VM is MANUAL all the same: it would be"
-        " full on the next VM, too. Fuller than disk_warn_percent is a WARN, and so is everything in"
-        " the background while a job runs, since its Epilog may clean up after it."
+        " full on the next VM, too. Fuller than disk_warn_percent is a WARN, and so is all in the"
+        " background while a job runs, since its Epilog may clean up after it."
     )
 
     def run(self, evidence: Evidence) -> Iterator[Finding]:

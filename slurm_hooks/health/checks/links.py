@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from slurm_hooks.health import files
 from slurm_hooks.health.checks.gpus import each_gpu
-from slurm_hooks.health.driver.model import Fabric, Gpu
+from slurm_hooks.health.driver.model import Fabric, Gpu, PcieLink
 from slurm_hooks.health.evidence import Evidence
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.model import Context, Finding, Verdict
@@ -110,7 +110,8 @@ class FabricCheck:
         "Reads NVML's fabric information: state, status, health mask and summary. Without a"
         " completed registration CUDA does not even start (error 802). It means REBOOT, or REQUEUE"
         " in the first five minutes after boot, while registration may still be on its way. A"
-        " limited summary is a WARN. GPUs that take part in no fabric are left out."
+        " limited summary is a WARN. GPUs that take part in no fabric are left out, and those that"
+        " are cut into instances (MIG), which have no peers."
     )
 
     def run(self, evidence: Evidence) -> Iterator[Finding]:
@@ -122,13 +123,13 @@ class FabricCheck:
             if fabric is None or fabric.state == _UNSUPPORTED:
                 return
             trouble = _trouble(fabric)
-            if trouble:
+            if trouble and not evidence.driver.is_in_multi_instance_mode(gpu):
                 registers = is_young and fabric.state != _REGISTERED
                 verdict = Verdict.REQUEUE if registers else Verdict.REBOOT
                 yield Finding(
                     self.name, verdict, trouble, gpu=gpu.minor, of_job=evidence.is_of_job(gpu)
                 )
-            elif fabric.health_summary == _LIMITED:
+            elif not trouble and fabric.health_summary == _LIMITED:
                 yield Finding(self.name, Verdict.WARN, "fabric health is limited", gpu=gpu.minor)
 
         yield from each_gpu(self.name, evidence, look)
@@ -160,20 +161,36 @@ class PcieLinkCheck:
     contexts = frozenset({Context.PROLOG, Context.BACKGROUND})
     summary = "every GPU has its full PCIe width"
     explanation = (
-        "Compares current and maximum PCIe width. A narrower link means REBOOT. The generation is"
-        " not judged: links slow down on purpose while a GPU idles."
+        "Compares the PCIe width with what the policy says of the machine type (pcie_lanes), else"
+        " with the GPU's own maximum. A narrower link means REBOOT. Where nobody said what is right"
+        " and all GPUs have the same narrow width, the machine type is built so rather than broken,"
+        " and that is a WARN: say pcie_lanes. The generation is not judged: links slow down on"
+        " purpose while a GPU idles."
     )
 
     def run(self, evidence: Evidence) -> Iterator[Finding]:
         """Compare the widths of every GPU."""
+        links: dict[int, PcieLink] = {}
 
         def look(gpu: Gpu) -> Iterator[Finding]:
             link = evidence.driver.pcie_link(gpu)
-            if link is not None and link.width < link.max_width:
-                detail = f"PCIe width {link.width} of {link.max_width}"
-                yield Finding(self.name, Verdict.REBOOT, detail, gpu=gpu.minor)
+            if link is not None:
+                links[gpu.minor] = link
+            yield from ()
 
         yield from each_gpu(self.name, evidence, look)
+        lanes = evidence.expected.pcie_lanes
+        narrow = {
+            minor: f"PCIe width {link.width} of {link.max_width if lanes is None else lanes}"
+            for minor, link in links.items()
+            if link.width < (link.max_width if lanes is None else lanes)
+        }
+        if lanes is None and len(narrow) == len(links) and len(set(narrow.values())) == 1:
+            detail = f"{next(iter(narrow.values()))} on all GPUs: say pcie_lanes if that is right"
+            yield Finding(self.name, Verdict.WARN, detail)
+            return
+        for minor, detail in narrow.items():
+            yield Finding(self.name, Verdict.REBOOT, detail, gpu=minor)
 
 
 class PcieErrorsCheck:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -64,7 +65,18 @@ def test_pools_and_nodes_are_listed(history: EventHistory) -> None:
     pool, condemned, repaired = run().stdout.splitlines()
     assert pool == "pool a3u: nodes are repaired"
     assert condemned.startswith("flexvm-a3u-0: MANUAL gpu_lost gpu 3 fell off the bus: stays drain")
-    assert repaired == "flexvm-a3u-1: serves; repaired 1 times in 7 days"
+    assert repaired == "flexvm-a3u-1: serves; repaired once in 7 days"
+    history.record([replace(REBOOT, key="another")], NOW)
+    assert run().stdout.splitlines()[-1] == "flexvm-a3u-1: serves; repaired 2 times in 7 days"
+
+
+def test_node_that_slurm_drained_is_listed_with_slurms_reason(
+    history: EventHistory, tmp_path: Path
+) -> None:
+    drained = "State=IDLE+CLOUD+DRAIN Partitions=a3u Reason=Low RealMemory"
+    (tmp_path / "nodes").write_text(NODES.replace("State=IDLE+CLOUD Partitions=a3u", drained))
+    told = run().stdout.splitlines()[-1]
+    assert told.startswith("flexvm-a3u-1: Low RealMemory: stays drained until a health run says")
 
 
 def test_listing_is_json_for_programs(history: EventHistory) -> None:

@@ -225,6 +225,14 @@ def test_a_job_that_went_with_an_earlier_boot_does_not_stop_it(node: NodeRoot) -
     assert len(tool_calls(node)) == 1
 
 
+def test_it_does_not_run_where_a_gpu_is_cut_into_instances(node: NodeRoot) -> None:
+    _install(node, "garbage")
+    node.change_gpu(3, is_in_multi_instance_mode=True)
+
+    assert _found(node) == []
+    assert tool_calls(node) == []
+
+
 def test_it_does_not_run_beside_a_process_on_a_gpu(node: NodeRoot) -> None:
     _install(node, "garbage")
     node.change_gpu(3, processes=(4711,))

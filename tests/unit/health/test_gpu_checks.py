@@ -36,7 +36,7 @@ _GPU_CHECKS = (
     "persistence",
     "inforom",
 )
-_NOT_SUPPORTED, _GARBAGE = 3, 999
+_NOT_SUPPORTED, _NO_PERMISSION, _GARBAGE = 3, 4, 999
 _PER_GPU_CALLS = {
     "row_remap": "nvmlDeviceGetRemappedRows",
     "sram": "nvmlDeviceGetSramEccErrorStatus",
@@ -235,6 +235,78 @@ def test_a_gpu_that_is_cut_into_instances_needs_no_links(node: NodeRoot) -> None
     node.change_gpu(6, nvlinks=(False,) * 18, is_in_multi_instance_mode=False)
 
     assert [finding.gpu for finding in run_check("nvlink", evidence_of(node))] == [6]
+
+
+def test_a_gpu_that_is_cut_into_instances_needs_no_fabric(node: NodeRoot) -> None:
+    node.change_gpu(5, fabric=Fabric(2, 0, 0, 0), is_in_multi_instance_mode=True)
+    node.change_gpu(6, fabric=Fabric(2, 0, 0, 0))
+    node.change_gpu(7, fabric=Fabric(3, 0, 0, 3), is_in_multi_instance_mode=True)
+
+    found = run_check("fabric", evidence_of(node))
+
+    assert [(f.gpu, f.verdict) for f in found] == [(6, Verdict.REBOOT), (7, Verdict.WARN)]
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("fabric", "nvmlDeviceGetGpuFabricInfoV"),
+        ("pcie_link", "nvmlDeviceGetCurrPcieLinkWidth"),
+        ("pcie_errors", "nvmlDeviceGetFieldValues"),
+        ("nvlink_errors", "nvmlDeviceGetFieldValues"),
+        ("throttling", "nvmlDeviceGetFieldValues"),
+    ],
+)
+def test_what_only_a_whole_gpu_may_be_asked_is_no_fault_of_one_in_instances(
+    node: NodeRoot, name: str, call: str
+) -> None:
+    for index, is_cut in ((5, True), (6, False)):
+        node.change_gpu(index, is_in_multi_instance_mode=is_cut, errors={call: _NO_PERMISSION})
+
+    assert {finding.gpu for finding in run_check(name, evidence_of(node))} == {6}
+
+
+def test_a_gpu_in_instances_still_needs_all_its_lanes(node: NodeRoot) -> None:
+    node.change_gpu(5, pcie=PcieLink(8, 16, 5, 5), is_in_multi_instance_mode=True)
+
+    (finding,) = run_check("pcie_link", evidence_of(node))
+
+    assert (finding.gpu, finding.verdict) == (5, Verdict.REBOOT)
+
+
+def _with_lanes(lanes: int) -> HealthPolicy:
+    return HealthPolicy(machine_types={"a3-highgpu-8g": ExpectedHardware(pcie_lanes=lanes)})
+
+
+def _all_of_width(node: NodeRoot, width: int) -> NodeRoot:
+    for index in range(8):
+        node.change_gpu(index, pcie=PcieLink(width, 16, 5, 5))
+    return node
+
+
+def test_lanes_that_all_gpus_lack_alike_are_told_once_and_condemn_no_node(node: NodeRoot) -> None:
+    (finding,) = run_check("pcie_link", evidence_of(_all_of_width(node, 8)))
+
+    assert (finding.gpu, finding.verdict) == (None, Verdict.WARN)
+    assert "pcie_lanes" in finding.detail
+
+
+def test_gpus_that_lack_lanes_unlike_each_other_are_broken(node: NodeRoot) -> None:
+    _all_of_width(node, 8).change_gpu(5, pcie=PcieLink(4, 16, 5, 5))
+
+    found = run_check("pcie_link", evidence_of(node))
+
+    assert len(found) == 8
+    assert {finding.verdict for finding in found} == {Verdict.REBOOT}
+
+
+def test_policy_says_how_many_lanes_are_right(node: NodeRoot) -> None:
+    _all_of_width(node, 8)
+
+    assert run_check("pcie_link", evidence_of(node, policy=_with_lanes(8))) == []
+    found = run_check("pcie_link", evidence_of(node, policy=_with_lanes(16)))
+    assert {(f.verdict, f.detail) for f in found} == {(Verdict.REBOOT, "PCIe width 8 of 16")}
+    assert len(found) == 8
 
 
 def test_what_the_policy_does_not_say_of_a_machine_type_stays_expected(node: NodeRoot) -> None:

@@ -26,7 +26,7 @@ xids:
   45: REBOOT
   79: WARN
 machine_types:
-  a3-highgpu-8g: {{gpus: 8, nvlinks: 18, rdma_ports: 0}}
+  a3-highgpu-8g: {{gpus: 8, nvlinks: 18, rdma_ports: 0, pcie_lanes: 16}}
 most_restarts: 5
 disks: [/, /scratch]
 disk_full_verdict: REPLACE
@@ -42,7 +42,7 @@ def test_every_key_is_obeyed() -> None:
     assert policy.disabled_checks == {_SOME_CHECK}
     assert policy.xids == {45: Verdict.REBOOT, 79: Verdict.WARN}
     assert policy.machine_types == {
-        "a3-highgpu-8g": ExpectedHardware(gpus=8, nvlinks=18, rdma_ports=0)
+        "a3-highgpu-8g": ExpectedHardware(gpus=8, nvlinks=18, rdma_ports=0, pcie_lanes=16)
     }
     assert policy.most_restarts == 5
     assert policy.disks == ("/", "/scratch")
@@ -77,6 +77,11 @@ def test_a_single_check_can_be_observed_only() -> None:
         ("disks: [scratch]", "disks: 'scratch' is no absolute path"),
         ("disk_full_verdict: REBOOT", "'REBOOT' is none of WARN, MANUAL, REPLACE"),
         ("disk_full_verdict: [1]", "[1] is none of WARN, MANUAL, REPLACE"),
+        ("burn_in: dcgmi", "burn_in: 'dcgmi' is no command: write auto, off, or a list"),
+        ("burn_in: [dcgmi, diag]", "with an absolute path first"),
+        ("burn_in: [/usr/bin/dcgmi, diag, -r, 2]", "is no command"),
+        ("burn_in: true", "burn_in: True is no command"),
+        ("deadlines: {burn_in: 1500}", "deadlines.burn_in: 1500 and 3 for the report are too long"),
         ("thresholds: {disk_full_percent: much}", "'much' is no number of 0 or more"),
         ("deadlines: {prolog: 60}", "deadlines.prolog: 60 and 3 for the report are too long"),
         ("thresholds: 7", "thresholds: must be a mapping"),
@@ -89,6 +94,16 @@ def test_a_mistake_is_told_with_its_place_and_what_is_right(text: str, mistake: 
         parse_policy(text, "health.yaml")
 
     assert mistake in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [("auto", None), ("off", ()), ("[/opt/burn, '60']", ("/opt/burn", "60")), ("", None)],
+)
+def test_a_burn_in_is_a_command_or_dcgms_or_none(
+    text: str, command: tuple[str, ...] | None
+) -> None:
+    assert parse_policy(f"burn_in: {text}", "health.yaml").burn_in == command
 
 
 def test_all_mistakes_are_told_at_once() -> None:

@@ -31,6 +31,7 @@ def standing(one: Node, past: Iterable[Event] = ()) -> NodeStanding:
         (drained(reason(Verdict.MANUAL)), "only a person"),
         (drained(reason(), base=BaseState.ALLOCATED), "when nothing runs there"),
         (drained(f"{reason()} : reboot issued", NodeFlag.REBOOT_ISSUED), "is rebooted"),
+        (drained(f"{reason()} : reboot issued"), "when a health run has passed since its reboot"),
     ],
 )
 def test_next_step_of_a_condemned_node_is_told(one: Node, told: str) -> None:
@@ -38,6 +39,18 @@ def test_next_step_of_a_condemned_node_is_told(one: Node, told: str) -> None:
     assert told in found.next_step
     assert (found.node, found.pool, found.check) == (N0, "a3u", "gpu_lost")
     assert found.since_utc == one.reason_time_utc
+
+
+@pytest.mark.parametrize("text", ["Kill task failed", "Low RealMemory (reported:1 < 100.00% of 2)"])
+def test_node_that_slurm_drained_itself_is_told_with_slurms_reason(text: str) -> None:
+    found = standing(drained(text))
+    assert (found.verdict, found.detail) == ("", text)
+    assert "stays drained" in found.next_step
+
+
+def test_node_that_slurm_drained_since_gpus_are_missing_is_told_as_condemned() -> None:
+    found = standing(drained("gres/gpu count reported lower than configured (7 < 8)"))
+    assert (found.verdict, found.check) == ("REBOOT", "inventory")
 
 
 def test_stop_of_the_pool_is_told_of_its_nodes() -> None:

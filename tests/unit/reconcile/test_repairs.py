@@ -257,6 +257,12 @@ def test_node_that_is_back_of_its_reboot_stays_drained_until_a_health_run_has_sp
     assert repair_of(world_of(ill, past=past)) is RepairKind.REPLACE
 
 
+def test_condemnation_is_not_seen_again_when_slurm_stamps_it_anew_for_the_reboot() -> None:
+    past = reboot_asked_for(5)
+    waiting = back(f"{reason(Verdict.REBOOT)}{ISSUED}", 1)
+    assert recorded(world_of(waiting, past=past).plan()) == []
+
+
 def test_node_of_which_no_health_run_speaks_after_its_reboot_is_replaced() -> None:
     waiting = back(f"{reason(Verdict.REBOOT)}{ISSUED}", BACK_LATE)
     past = reboot_asked_for(BACK_LATE + 1)
@@ -396,6 +402,7 @@ def test_words_of_slurm_after_a_health_runs_reason_are_no_part_of_it() -> None:
     own = health_reason_of(reason())
     assert own is not None
     assert health_reason_of(f"{reason()} : reboot issued : Kill task failed") == own
+    assert health_reason_of(f"{reason()} : reboot issued : reboot complete") == own
     assert health_reason_of(f"{reason()} : fan is loud") is None
 
 

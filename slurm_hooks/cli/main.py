@@ -14,6 +14,8 @@ import typer
 
 from slurm_hooks.cli import (
     apply,
+    check,
+    delete,
     emulator,
     events,
     render,
@@ -35,7 +37,9 @@ app = typer.Typer(
 )
 app.command()(validate.validate)
 app.command()(render.render)
+app.command()(check.check)
 app.command()(apply.apply)
+app.command()(delete.delete)
 app.command()(status.status)
 app.command()(sync.sync)
 app.command()(events.events)

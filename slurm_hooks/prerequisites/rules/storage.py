@@ -1,0 +1,92 @@
+"""The Filestore and Lustre instances that nodes mount."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from slurm_hooks.cluster.resource_names import location_region
+from slurm_hooks.cluster.topology import Cluster, NodePool
+from slurm_hooks.prerequisites import commands
+from slurm_hooks.prerequisites.commands import Command
+from slurm_hooks.prerequisites.facts import Answer, FileSystem, ProjectFacts, Unread
+from slurm_hooks.prerequisites.model import Finding
+from slurm_hooks.prerequisites.rules.findings import Subject
+from slurm_hooks.prerequisites.rules.networks import is_same_network
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What is particular to Filestore or to Lustre."""
+
+    check: str
+    gcloud: str
+    ready: str
+    look_role: str
+
+    def create(self, name: str, network: str) -> Command:
+        """The command that makes an instance in a network."""
+        if self.gcloud == "filestore":
+            return commands.create_filestore(name, commands.last(network))
+        return commands.create_lustre(name, network)
+
+
+_FILESTORE = _Kind("Filestore instance", "filestore", "READY", "roles/file.viewer")
+_LUSTRE = _Kind("Lustre instance", "lustre", "ACTIVE", "roles/lustre.viewer")
+
+
+def filestores_of(cluster: Cluster) -> tuple[str, ...]:
+    """The Filestore instances of a cluster, that of /home first."""
+    pools = cluster.pools.values()
+    named = [cluster.home_directory_storage, *(one for pool in pools for one in pool.filestores)]
+    return tuple(dict.fromkeys(name for name in named if name))
+
+
+def lustres_of(cluster: Cluster) -> tuple[str, ...]:
+    """The Lustre instances of a cluster."""
+    return tuple(dict.fromkeys(one for pool in cluster.pools.values() for one in pool.lustres))
+
+
+def check_storage(cluster: Cluster, facts: ProjectFacts) -> Iterator[Finding]:
+    """Each is there, ready, in the cluster's network, and in the region of who mounts it."""
+    yield from _all(_FILESTORE, facts.filestores, cluster, facts)
+    yield from _all(_LUSTRE, facts.lustres, cluster, facts)
+
+
+def _all(
+    kind: _Kind, found: Mapping[str, Answer[FileSystem]], cluster: Cluster, facts: ProjectFacts
+) -> Iterator[Finding]:
+    for name, answer in found.items():
+        subject = Subject(kind.check, name)
+        if isinstance(answer, Unread):
+            owner = commands.part(name, "projects")
+            yield subject.unread(answer, commands.grant(owner, facts.caller, kind.look_role))
+        elif answer is None:
+            yield subject.fails("does not exist", kind.create(name, cluster.network))
+        else:
+            yield _one(subject, kind, answer, cluster, facts)
+
+
+def _one(
+    subject: Subject, kind: _Kind, found: FileSystem, cluster: Cluster, facts: ProjectFacts
+) -> Finding:
+    look = commands.describe_file_system(kind.gcloud, subject.name)
+    if not is_same_network(found.network, cluster.network, facts):
+        detail = f"is in {found.network}, the cluster in {cluster.network}: nodes cannot mount it"
+        return subject.fails(detail, look)
+    region = location_region(commands.part(subject.name, "locations"))
+    far = [pool.pool_id for pool in _users(subject.name, cluster) if pool.region != region]
+    if far:
+        return subject.fails(f"is in {region}, not where pool {', '.join(far)} is", look)
+    if found.state != kind.ready:
+        return subject.fails(f"is {found.state}, not {kind.ready}", look)
+    return subject.passes()
+
+
+def _users(name: str, cluster: Cluster) -> Iterable[NodePool]:
+    """The pools whose nodes mount an instance; all of them mount /home."""
+    return (
+        pool
+        for pool in cluster.pools.values()
+        if name in (cluster.home_directory_storage, *pool.filestores, *pool.lustres)
+    )

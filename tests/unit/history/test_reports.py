@@ -11,15 +11,8 @@ from pathlib import Path
 import pytest
 
 from slurm_hooks.history.database import HistoryUnavailable
-from slurm_hooks.history.reports import (
-    FILE_NAME,
-    FaultAction,
-    FaultBehavior,
-    FaultReport,
-    FaultReports,
-    ReportOpen,
-    ReportState,
-)
+from slurm_hooks.history.report import FaultAction, FaultBehavior, FaultReport, ReportState
+from slurm_hooks.history.reports import FILE_NAME, FaultReports, ReportOpen
 from tests.unit.reconcile.builders import NOW
 
 REPORT = FaultReport(

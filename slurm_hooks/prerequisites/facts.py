@@ -122,11 +122,13 @@ class ProjectFacts:
     """Everything that the rules look at. Paths are partial URLs (`projects/P/...`).
 
     `caller` is who asked, as policies name members (`user:...`); empty when that is not known.
+    `account` is the address of the service account that nodes run as, empty likewise.
     `ancestors` are the policies of the folders and the organisation above the project.
     """
 
     project: str
     caller: str = ""
+    account: str = ""
     identity: Answer[ProjectIdentity] = None
     policy: Answer[Policy] = ()
     ancestors: Answer[Policy] = ()

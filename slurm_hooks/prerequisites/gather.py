@@ -47,12 +47,13 @@ def _read_one(call: Callable[[_Name], _Found], name: _Name) -> Answer[_Found]:
 def gather(cluster: Cluster, client: ProjectClient) -> ProjectFacts:
     """Everything about one cluster's project."""
     pools = cluster.pools.values()
-    account, version = cluster.service_account, cluster.node_boot.key_secret
-    identity = read(client.identity)
+    version, identity = cluster.node_boot.key_secret, read(client.identity)
+    account = _account(cluster, identity)
     named = [cluster.subnetwork] if cluster.subnetwork else []
     return ProjectFacts(
         project=client.project,
         caller=_caller(client),
+        account=account,
         identity=identity,
         policy=read(lambda: client.policy(f"projects/{client.project}")),
         ancestors=_ancestors(identity, client),
@@ -95,6 +96,13 @@ def _caller(client: ProjectClient) -> str:
         return client.caller()
     except ComputeError:
         return ""
+
+
+def _account(cluster: Cluster, identity: Answer[ProjectIdentity]) -> str:
+    """What nodes run as: the account of the file, else Compute Engine's default one."""
+    if cluster.service_account or not isinstance(identity, ProjectIdentity):
+        return cluster.service_account
+    return f"{identity.number}-compute@developer.gserviceaccount.com"
 
 
 def _ancestors(identity: Answer[ProjectIdentity], client: ProjectClient) -> Answer[Policy]:

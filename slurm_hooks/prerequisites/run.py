@@ -14,7 +14,7 @@ from slurm_hooks.prerequisites.rules.quotas import check_quotas
 from slurm_hooks.prerequisites.rules.reservations import check_reservations
 from slurm_hooks.prerequisites.rules.secrets import check_secret
 from slurm_hooks.prerequisites.rules.services import check_services
-from slurm_hooks.prerequisites.rules.storage import check_storage
+from slurm_hooks.prerequisites.rules.storage import check_node_reads, check_storage
 
 RULES = (
     check_services,
@@ -27,6 +27,7 @@ RULES = (
     check_quotas,
     check_reservations,
     check_storage,
+    check_node_reads,
     check_secret,
 )
 """In the order in which a person would mend things."""

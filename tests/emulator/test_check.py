@@ -16,7 +16,7 @@ from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.prerequisites.google_project import project_client
 from slurm_hooks.prerequisites.model import Finding, Outcome
 from slurm_hooks.prerequisites.run import check_prerequisites
-from slurm_hooks.sandbox.box.prerequisites import provide_prerequisites
+from slurm_hooks.sandbox.box.provisions import provide, provisions_of
 from slurm_hooks.sandbox.emulator.control import EmulatorControl
 from tests.emulator.mending import perform
 from tests.emulator.running import emulator_in_thread
@@ -41,10 +41,12 @@ def running() -> Iterator[EmulatorControl]:
 
 
 @pytest.fixture
-def emulator(running: EmulatorControl) -> EmulatorControl:
+def emulator(running: EmulatorControl, tmp_path: Path) -> EmulatorControl:
     """An emulator whose project has all that the rich cluster needs, and nothing is broken."""
     running.project.reset()
-    provide_prerequisites(running, rich_cluster(), key=b"key")
+    key = tmp_path / "munge.key"
+    key.write_bytes(b"key")
+    provide(running, provisions_of(rich_cluster()), key)
     return running
 
 
@@ -263,6 +265,11 @@ CASES = [
         lambda c: c.project.put_filestore(ZONE, "home", state="REPAIRING"),
         FILESTORE,
         mends=False,
+    ),
+    case(
+        "nodes that may not read where storage is",
+        lambda c: c.project.revoke("roles/file.viewer", f"serviceAccount:{ACCOUNT}"),
+        "node service account: may read Filestore instances of demo",
     ),
     case("Lustre that is gone", lambda c: c.project.remove(f"lustres/{ZONE}/scratch"), LUSTRE),
     case(

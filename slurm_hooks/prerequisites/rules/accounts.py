@@ -23,7 +23,6 @@ CREATE_ROLES = (*COMPLETE_ROLES, CREATE_ROLE, "roles/compute.admin")
 ATTACH_ROLE = "roles/iam.serviceAccountUser"
 ATTACH_ROLES = (*COMPLETE_ROLES, ATTACH_ROLE)
 LOOK_ROLE = "roles/browser"
-LOOK_AT_ACCOUNTS_ROLE = "roles/iam.serviceAccountViewer"
 _AGENT = "Google APIs Service Agent"
 
 
@@ -43,8 +42,7 @@ def check_agent(cluster: Cluster, facts: ProjectFacts) -> Iterator[Finding]:
     held = holding((facts.policy, facts.ancestors), agent, CREATE_ROLES)
     missing = f"{agent.partition(':')[2]} has no role that lets it create VMs"
     yield subject.held(held, missing, commands.grant(facts.project, agent, CREATE_ROLE))
-    if cluster.service_account:
-        yield _agent_attaches(cluster.service_account, agent, facts)
+    yield _agent_attaches(facts.account, agent, facts)
 
 
 def _agent_attaches(account: str, agent: str, facts: ProjectFacts) -> Finding:
@@ -72,14 +70,14 @@ def check_caller(cluster: Cluster, facts: ProjectFacts) -> Iterator[Finding]:
 
 def check_node_account(cluster: Cluster, facts: ProjectFacts) -> Iterator[Finding]:
     """The nodes' service account exists, and the caller may make VMs that run as it."""
-    account = cluster.service_account
+    account, granted = facts.account, facts.account_permissions
+    subject = Subject("node service account", account or "Compute Engine's default one")
     if not account:
-        return
-    subject = Subject("node service account", account)
-    granted = facts.account_permissions
-    if granted is None:
-        fix = commands.create_account(facts.project, account)
-        yield subject.fails("does not exist", fix if f"@{facts.project}." in account else ())
+        yield subject.unknown("its name has the project's number, which could not be read")
+    elif granted is None:
+        own = account.endswith(f"@{facts.project}.iam.gserviceaccount.com")
+        fix = commands.create_account(facts.project, account) if own else ()
+        yield subject.fails("does not exist: name another in runtime_spec.service_account", fix)
     elif isinstance(granted, Unread):
         yield subject.unread(granted)
     elif ACT_AS in granted:

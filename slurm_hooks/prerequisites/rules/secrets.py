@@ -33,12 +33,8 @@ def check_secret(cluster: Cluster, facts: ProjectFacts) -> Iterator[Finding]:
         return
     yield _version(version, cluster, facts)
     subject = Subject("key secret", f"{secret_of(version)}, read by nodes")
-    account = cluster.service_account
-    if not account:
-        detail = "nodes have no service account to read it with: name one in runtime_spec"
-        yield subject.fails(detail)
-        return
-    if facts.secret is None:
+    account = facts.account
+    if facts.secret is None or not account:
         return
     member = f"serviceAccount:{account}"
     fix = commands.grant_on_secret(secret_of(version), member, READ_ROLE)

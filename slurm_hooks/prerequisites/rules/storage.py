@@ -10,6 +10,7 @@ from slurm_hooks.cluster.topology import Cluster, NodePool
 from slurm_hooks.prerequisites import commands
 from slurm_hooks.prerequisites.commands import Command
 from slurm_hooks.prerequisites.facts import Answer, FileSystem, ProjectFacts, Unread
+from slurm_hooks.prerequisites.holding import holding
 from slurm_hooks.prerequisites.model import Finding
 from slurm_hooks.prerequisites.rules.findings import Subject
 from slurm_hooks.prerequisites.rules.networks import is_same_network
@@ -23,6 +24,7 @@ class _Kind:
     gcloud: str
     ready: str
     look_role: str
+    read_roles: tuple[str, ...]
 
     def create(self, name: str, network: str) -> Command:
         """The command that makes an instance in a network."""
@@ -31,8 +33,21 @@ class _Kind:
         return commands.create_lustre(name, network)
 
 
-_FILESTORE = _Kind("Filestore instance", "filestore", "READY", "roles/file.viewer")
-_LUSTRE = _Kind("Lustre instance", "lustre", "ACTIVE", "roles/lustre.viewer")
+_BASIC_ROLES = ("roles/viewer", "roles/editor", "roles/owner")
+_FILESTORE = _Kind(
+    "Filestore instance",
+    "filestore",
+    "READY",
+    "roles/file.viewer",
+    ("roles/file.viewer", "roles/file.editor", *_BASIC_ROLES),
+)
+_LUSTRE = _Kind(
+    "Lustre instance",
+    "lustre",
+    "ACTIVE",
+    "roles/lustre.viewer",
+    ("roles/lustre.viewer", "roles/lustre.admin", *_BASIC_ROLES),
+)
 
 
 def filestores_of(cluster: Cluster) -> tuple[str, ...]:
@@ -51,6 +66,30 @@ def check_storage(cluster: Cluster, facts: ProjectFacts) -> Iterator[Finding]:
     """Each is there, ready, in the cluster's network, and in the region of who mounts it."""
     yield from _all(_FILESTORE, facts.filestores, cluster, facts)
     yield from _all(_LUSTRE, facts.lustres, cluster, facts)
+
+
+def check_node_reads(cluster: Cluster, facts: ProjectFacts) -> Iterator[Finding]:
+    """Nodes ask for the address of what they mount, unless the cluster file says it."""
+    told = {name for name, _ in cluster.node_boot.mount_sources}
+    for kind, names in ((_FILESTORE, facts.filestores), (_LUSTRE, facts.lustres)):
+        asked = [name for name in names if name not in told]
+        for owner in dict.fromkeys(commands.part(name, "projects") for name in asked):
+            yield _node_reads(kind, owner, facts)
+
+
+def _node_reads(kind: _Kind, owner: str, facts: ProjectFacts) -> Finding:
+    subject = Subject("node service account", f"may read {kind.check}s of {owner}")
+    member = f"serviceAccount:{facts.account}"
+    fix = commands.grant(owner, member, kind.look_role)
+    if not facts.account:
+        return subject.unknown("its name is not known")
+    if owner != facts.project:
+        return subject.unknown("the policy of another project is not read", fix)
+    if isinstance(facts.policy, Unread):
+        return subject.unread(facts.policy)
+    held = holding((facts.policy, facts.ancestors), member, kind.read_roles)
+    missing = f"{facts.account} may not: give it the role, or set slurm_hooks.mount_sources"
+    return subject.held(held, missing, fix)
 
 
 def _all(

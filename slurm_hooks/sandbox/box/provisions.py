@@ -1,4 +1,5 @@
-"""What a box's project has before its first VM: storage and key that the cluster file names.
+"""What a box's project has before its first VM: all that the cluster file names and no controller
+makes, such as storage, reservations and the key. `slurm-hooks check` finds nothing missing then.
 
 A site makes these once, by hand. The emulator forgets them when it ends, so they are written down
 and made again with each emulator.
@@ -11,9 +12,21 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from slurm_hooks.cluster.topology import Cluster
+from slurm_hooks.prerequisites.rules.reservations import reservations_of
 from slurm_hooks.sandbox.emulator.control import EmulatorControl
+from slurm_hooks.sandbox.emulator.project_control import ProjectControl
 
 _VIEWER_ROLES = ("roles/file.viewer", "roles/lustre.viewer")
+
+
+class ReservedVms(BaseModel):
+    """A reservation by its partial URL."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    machine_type: str
+    count: int
 
 
 class Provisions(BaseModel):
@@ -25,6 +38,8 @@ class Provisions(BaseModel):
     filestores: tuple[str, ...]
     lustres: tuple[str, ...]
     network: str
+    subnetwork: str
+    reservations: tuple[ReservedVms, ...]
     service_account: str
     key_secret: str
 
@@ -37,6 +52,12 @@ def provisions_of(cluster: Cluster) -> Provisions:
         filestores=tuple(sorted(filestores)),
         lustres=tuple(sorted({name for pool in pools for name in pool.lustres})),
         network=cluster.network,
+        subnetwork=cluster.subnetwork,
+        reservations=tuple(
+            ReservedVms(name=name, machine_type=pool.machine_type, count=pool.max_node_count)
+            for pool in pools
+            for name in reservations_of(pool)
+        ),
         service_account=cluster.service_account,
         key_secret=cluster.node_boot.key_secret,
     )
@@ -49,6 +70,10 @@ def provide(control: EmulatorControl, provisions: Provisions, munge_key: Path) -
         f"{control.status().project_number}-compute@developer.gserviceaccount.com"
     )
     member = f"serviceAccount:{account}"
+    _provide_network(project, provisions)
+    for one in provisions.reservations:
+        zone, _, name = one.name.split("/")[-3:]
+        project.put_reservation(zone, name, one.machine_type, count=one.count)
     project.put_service_account(account)
     for role in _VIEWER_ROLES:
         project.grant(role, member)
@@ -62,6 +87,14 @@ def provide(control: EmulatorControl, provisions: Provisions, munge_key: Path) -
         project.put_lustre(location, name, network=provisions.network, address=f"10.0.1.{number}")
     if provisions.key_secret:
         project.put_secret(provisions.key_secret.split("/")[3], munge_key.read_bytes(), [member])
+
+
+def _provide_network(project: ProjectControl, provisions: Provisions) -> None:
+    network = provisions.network.rpartition("/")[2]
+    project.put_network(network, auto_create_subnetworks=not provisions.subnetwork)
+    if provisions.subnetwork:
+        region, _, name = provisions.subnetwork.split("/")[-3:]
+        project.put_subnetwork(region, name, network)
 
 
 def _place(instance: str) -> tuple[str, str]:

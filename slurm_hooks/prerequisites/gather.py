@@ -14,7 +14,7 @@ from slurm_hooks.prerequisites.client import ProjectClient
 from slurm_hooks.prerequisites.facts import Answer, Policy, ProjectFacts, ProjectIdentity, Unread
 from slurm_hooks.prerequisites.permissions import ACT_AS, needed_permissions
 from slurm_hooks.prerequisites.rules import machines, reservations, storage
-from slurm_hooks.prerequisites.rules.quotas import needs_by_region
+from slurm_hooks.prerequisites.rules.quotas import EVERYWHERE, needs_by_region
 from slurm_hooks.prerequisites.rules.secrets import secret_of
 
 _Found = TypeVar("_Found")
@@ -78,7 +78,7 @@ def gather(cluster: Cluster, client: ProjectClient) -> ProjectFacts:
             (name for pool in pools for name in machines.accelerator_types_of(pool)),
             lambda name: client.require_type("acceleratorTypes", name),
         ),
-        quotas=read_all(needs_by_region(cluster), client.quotas),
+        quotas=read_all((*needs_by_region(cluster), EVERYWHERE), client.quotas),
         reservations=read_all(
             (name for pool in pools for name in reservations.reservations_of(pool)),
             client.reservation,

@@ -20,6 +20,9 @@ from slurm_hooks.prerequisites.rules.machines import service_accelerator
 
 ACTIVE_RESIZE_REQUESTS = "ACTIVE_RESIZE_REQUESTS"
 USUAL_ACTIVE_REQUESTS = 100
+GPUS_ALL_REGIONS = "GPUS_ALL_REGIONS"
+EVERYWHERE = ""
+"""In place of a region: the quotas of the whole project."""
 _PREEMPTIBLE = (ProvisioningModel.FLEX_START, ProvisioningModel.SPOT)
 GPU_METRICS = {
     "nvidia-tesla-a100": "NVIDIA_A100_GPUS",
@@ -79,14 +82,28 @@ def check_quotas(cluster: Cluster, facts: ProjectFacts) -> Iterator[Finding]:
         if any(p.provisioning_model is ProvisioningModel.FLEX_START for p in _in(cluster, region)):
             yield _requests(region, quotas.get(ACTIVE_RESIZE_REQUESTS), facts.project)
 
+    yield from _all_gpus(cluster, facts)
+
+
+def _all_gpus(cluster: Cluster, facts: ProjectFacts) -> Iterator[Finding]:
+    """The GPUs of all regions together. A project that does not list this quota has none."""
+    quotas = facts.quotas.get(EVERYWHERE)
+    quota = quotas.get(GPUS_ALL_REGIONS) if isinstance(quotas, Mapping) else None
+    needs = Needs()
+    for pool in cluster.pools.values():
+        if pool.accelerator_count and pool.provisioning_model is not ProvisioningModel.RESERVATION:
+            needs.add(GPUS_ALL_REGIONS, pool.accelerator_count, pool)
+    if quota is not None and needs.most:
+        yield _enough(GPUS_ALL_REGIONS, EVERYWHERE, needs, quota, facts.project)
+
 
 def _in(cluster: Cluster, region: str) -> Iterator[NodePool]:
     return (pool for pool in cluster.pools.values() if pool.region == region)
 
 
 def _enough(metric: str, region: str, needs: Needs, quota: Quota | None, project: str) -> Finding:
-    subject, least, most = Subject("quota", f"{metric} in {region}"), needs.least[metric], 0
-    most = needs.most[metric]
+    subject = Subject("quota", f"{metric} in {region}" if region else metric)
+    least, most = needs.least[metric], needs.most[metric]
     fix = commands.raise_quota(project, region, metric, most)
     if quota is None:
         return subject.unknown("the region does not list this quota", fix)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from slurm_hooks.cluster.resource_names import location_region
-from slurm_hooks.cluster.topology import Cluster, NodePool
+from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.prerequisites import commands
 from slurm_hooks.prerequisites.commands import Command
 from slurm_hooks.prerequisites.facts import Answer, FileSystem, ProjectFacts, Unread
@@ -63,7 +62,8 @@ def lustres_of(cluster: Cluster) -> tuple[str, ...]:
 
 
 def check_storage(cluster: Cluster, facts: ProjectFacts) -> Iterator[Finding]:
-    """Each is there, ready, in the cluster's network, and in the region of who mounts it."""
+    """Each is there, ready, and in the cluster's network. That it is in the cluster's region,
+    the cluster file is refused without."""
     yield from _all(_FILESTORE, facts.filestores, cluster, facts)
     yield from _all(_LUSTRE, facts.lustres, cluster, facts)
 
@@ -113,19 +113,6 @@ def _one(
     if not is_same_network(found.network, cluster.network, facts):
         detail = f"is in {found.network}, the cluster in {cluster.network}: nodes cannot mount it"
         return subject.fails(detail, look)
-    region = location_region(commands.part(subject.name, "locations"))
-    far = [pool.pool_id for pool in _users(subject.name, cluster) if pool.region != region]
-    if far:
-        return subject.fails(f"is in {region}, not where pool {', '.join(far)} is", look)
     if found.state != kind.ready:
         return subject.fails(f"is {found.state}, not {kind.ready}", look)
     return subject.passes()
-
-
-def _users(name: str, cluster: Cluster) -> Iterable[NodePool]:
-    """The pools whose nodes mount an instance; all of them mount /home."""
-    return (
-        pool
-        for pool in cluster.pools.values()
-        if name in (cluster.home_directory_storage, *pool.filestores, *pool.lustres)
-    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,7 +59,7 @@ srun -N1 printenv SLURMD_NODENAME
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Iterator[Path]:
+def directory(tmp_path: Path) -> Path:
     """A directory that a namespace of ours can be used in."""
     programs = [shutil.which(name, path="/usr/sbin:/usr/bin") for name in ("munged", "slurmctld")]
     if None in programs or subprocess.run((*UNSHARE, "true"), check=False).returncode != 0:

@@ -20,6 +20,7 @@ from slurm_hooks.cli import (
     events,
     render,
     repairs,
+    report_faulty,
     sandbox,
     status,
     sync,
@@ -43,6 +44,7 @@ app.command()(delete.delete)
 app.command()(status.status)
 app.command()(sync.sync)
 app.command()(events.events)
+app.command("report-faulty")(report_faulty.report_faulty)
 app.add_typer(repairs.app, name="repairs")
 app.command()(emulator.emulator)
 app.add_typer(sandbox.app, name="sandbox")

@@ -27,6 +27,7 @@ from tests.unit.reconcile.test_repairs_killed_at_every_call import run_job
 
 STATIC = example_cluster(min_node_count=1, login_nodes=1)
 LOGIN = "flexvm-login-0"
+POWERED_DOWN = (NodeFlag.POWER_DOWN, NodeFlag.POWERING_DOWN, NodeFlag.POWERED_DOWN)
 A_WHILE = TAKEN_AFTER + timedelta(seconds=1)
 
 
@@ -198,6 +199,7 @@ def test_host_is_reported_with_the_persons_words_while_the_node_keeps_its_job(li
     job_id = run_job(life, N0)
     report_host(life, N0)
     life.passes.run()
+    life.passes.run()
     (call,) = life.compute.calls_of("report_host_as_faulty")
     assert call.subject == (N0, FaultReason("PERFORMANCE", "slow"))
     assert (last(life).state, deleted(life)) == (ReportState.REPORTED, [])
@@ -222,12 +224,30 @@ def test_job_leaves_a_host_whose_report_was_taken_and_the_vm_stays_until_it_is_o
             life.advance(timedelta(seconds=15))
             life.passes.run()
         assert (last(life).state, deleted(life)) == (ReportState.REPORTED, [])
+        assert not life.slurm.nodes[N0].state.has(*POWERED_DOWN)
     life.compute.state.finish_operations()
     life.compute.operations_finish_at_once = True
     life.rest()
     assert last(life).state is ReportState.REPLACED
     assert told(life) == ["REPORTED", "REPLACING", "REPLACED"]
     assert before not in {vm.instance_id for vm in life.compute.state.instances.values()}
+
+
+def test_node_that_slurm_puts_to_sleep_keeps_its_vm_until_the_report_is_over(life: Life) -> None:
+    life.slurm.complete(run_job(life, N0))
+    report_host(life, N0)
+    life.passes.run()
+    life.slurm.update_nodes([N0], NodeUpdate.POWER_DOWN)
+    life.slurm.pass_power_thread()
+    for _ in range(3):
+        life.advance(timedelta(seconds=10))
+        life.passes.run()
+    assert life.slurm.nodes[N0].state.has(*POWERED_DOWN)
+    assert deleted(life) == []
+    life.compute.state.finish_operations()
+    life.compute.operations_finish_at_once = True
+    life.rest()
+    assert (life.vm_names(), last(life).state) == ([], ReportState.REPLACED)
 
 
 def test_host_whose_report_the_service_does_not_take_costs_the_node_nothing(life: Life) -> None:

@@ -86,7 +86,9 @@ def provide(control: EmulatorControl, provisions: Provisions, munge_key: Path) -
         location, name = _place(instance)
         project.put_lustre(location, name, network=provisions.network, address=f"10.0.1.{number}")
     if provisions.key_secret:
-        project.put_secret(provisions.key_secret.split("/")[3], munge_key.read_bytes(), [member])
+        _, _, _, name, _, version = provisions.key_secret.split("/")
+        for _ in range(int(version) if version.isdigit() else 1):
+            project.put_secret(name, munge_key.read_bytes(), [member])
 
 
 def _provide_network(project: ProjectControl, provisions: Provisions) -> None:

@@ -103,7 +103,7 @@ def inventory_lines(found: Inventory) -> Iterator[str]:
 def _counted(what: str, names: list[str]) -> Iterator[str]:
     if names:
         more = "" if len(names) <= MOST_NAMED else ", ..."
-        yield f"{len(names)} {what}: {', '.join(sorted(names)[:MOST_NAMED])}{more}"
+        yield f"{what} ({len(names)}): {', '.join(sorted(names)[:MOST_NAMED])}{more}"
 
 
 def next_deletions(found: Inventory, tried: frozenset[str]) -> Iterator[Deletion]:

@@ -21,11 +21,11 @@ class Retirement(enum.StrEnum):
     """What a node of a deleted cluster needs next."""
 
     NOTHING = "off and out of service"
-    WAIT = "on its way off"
+    WAIT = "on their way off"
     DRAIN = "to be drained"
     POWER_DOWN = "to be powered down"
-    FORCE = "to be powered down over its job"
-    BUSY = "has a job"
+    FORCE = "to be powered down over their jobs"
+    BUSY = "with jobs"
 
 
 UPDATES = {
@@ -38,8 +38,11 @@ UPDATES = {
 def retirement_of(node: Node, *, has_job: bool, force: bool) -> Retirement:
     """The next step of a node; `force` lets it take the node from a job."""
     state = node.state
-    if state.unknown or state.has(NodeFlag.POWERING_DOWN, NodeFlag.POWER_DOWN):
+    if state.unknown or state.has(NodeFlag.POWER_DOWN):
         return Retirement.WAIT
+    if state.has(NodeFlag.POWERING_DOWN):
+        # only now: the power down has lifted a drain, and the node may be given to a job
+        return Retirement.WAIT if state.has(NodeFlag.DRAIN) else Retirement.DRAIN
     if state.has(NodeFlag.POWERING_UP, NodeFlag.POWER_UP):
         return Retirement.FORCE if force or not has_job else Retirement.BUSY
     if state.has(NodeFlag.POWERED_DOWN):
@@ -51,9 +54,13 @@ def retirement_of(node: Node, *, has_job: bool, force: bool) -> Retirement:
 
 
 def _of_one_that_is_off(node: Node, *, has_job: bool, force: bool) -> Retirement:
+    is_drained = node.state.has(NodeFlag.DRAIN)
     if has_job and not force:
         return Retirement.BUSY
-    return Retirement.NOTHING if node.state.has(NodeFlag.DRAIN) else Retirement.DRAIN
+    if has_job and is_drained:
+        # it came before the drain, which ends only what a node has at that moment
+        return Retirement.FORCE
+    return Retirement.NOTHING if is_drained else Retirement.DRAIN
 
 
 def to_give_back(nodes: Iterable[Node], cluster_id: str) -> tuple[str, ...]:

@@ -139,6 +139,12 @@ ONE_PLACE = [
     ({"reservations": {RESERVATION: None}}, "reservation", FAIL, "reservations create r1"),
     ({"reservations": {RESERVATION: CLOSED}}, "reservation", UNKNOWN, "roles/compute.viewer"),
     (
+        {"reservations": {RESERVATION: Reservation("a4-highgpu-4g", 3, 0, "READY", True)}},
+        "reservation",
+        FAIL,
+        "",
+    ),
+    (
         {"reservations": {RESERVATION: Reservation("a4-highgpu-8g", 3, 0, "CREATING", True)}},
         "reservation",
         WARN,
@@ -277,10 +283,13 @@ def test_flex_start_gpus_are_counted_among_the_preemptible_ones(
         assert f"--dimensions=region={REGION}" in one.fix
 
 
-def test_static_nodes_must_fit_their_quota() -> None:
-    quotas = {**good_quotas(), "INSTANCES": Quota(0)}
-    (found,) = bad(quotas={REGION: quotas})
-    assert (found.outcome, found.subject) == (FAIL, f"INSTANCES in {REGION}")
+def test_static_nodes_must_fit_their_quota_and_dynamic_ones_may_wait() -> None:
+    document = rich_document()
+    document["node_pools"][1]["scaling_spec"] = {"min_node_count": 1, "max_node_count": 2}
+    for limit, outcome in ((7, FAIL), (8, WARN)):
+        quotas = {**good_quotas(), "PREEMPTIBLE_NVIDIA_H200_GPUS": Quota(limit)}
+        (found,) = bad(build(document), quotas={REGION: quotas})
+        assert (found.outcome, found.subject.split()[2]) == (outcome, REGION)
 
 
 def test_on_demand_gpus_have_a_quota_of_their_own_and_reserved_ones_none() -> None:

@@ -63,6 +63,15 @@ def slurm_node_names(cluster: Cluster) -> frozenset[str]:
     return frozenset(_all_nodes(cluster))
 
 
+def ours_of(names: Iterable[str], cluster_id: str) -> frozenset[str]:
+    """The names among these that are of a cluster."""
+    return frozenset(
+        name
+        for name in names
+        if (parts := parse_node_name(name)) is not None and parts.cluster == cluster_id
+    )
+
+
 def uses_of(nodes: Iterable[str], slurm: SlurmSnapshot) -> Uses:
     """Who uses these nodes."""
     wanted = tuple(nodes)
@@ -89,14 +98,9 @@ def _on(job: Job, nodes: Iterable[str], asked: frozenset[str]) -> JobOnNodes:
 
 
 def _unnamed(names: Iterable[str], wanted: Cluster) -> tuple[str, ...]:
-    known = slurm_node_names(wanted)
-    return tuple(
-        name
-        for name in names
-        if name not in known
-        and (parts := parse_node_name(name)) is not None
-        and parts.cluster == wanted.cluster_id
-    )
+    listed = tuple(names)
+    unnamed = ours_of(listed, wanted.cluster_id) - slurm_node_names(wanted)
+    return tuple(name for name in listed if name in unnamed)
 
 
 def _all_nodes(cluster: Cluster) -> Iterable[str]:

@@ -18,6 +18,7 @@ class Plan:
     """Everything that is shown before anything is done.
 
     `files` says what becomes of each rendered file, `taking` what slurmctld needs for them.
+    `comes_back`: the cluster was deleted, or a deletion has begun, which this ends.
     """
 
     cluster: Cluster
@@ -25,12 +26,14 @@ class Plan:
     impact: Impact
     files: dict[str, FileState]
     taking: Taking
+    comes_back: bool = False
 
     @property
     def is_empty(self) -> bool:
         """Whether all is as the file says, so that nobody need be asked."""
         return (
             self.changes.is_empty
+            and not self.comes_back
             and not self.impact.leaving.nodes
             and set(self.files.values()) <= {FileState.UNCHANGED}
             and self.taking.way is Way.KEEP

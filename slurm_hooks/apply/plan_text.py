@@ -24,6 +24,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     """The plan as it is shown before the question."""
     cluster = plan.cluster
     yield f"cluster {cluster.cluster_id}, project {cluster.project}, {cluster.region}"
+    if plan.comes_back:
+        yield "  + all of it: it was deleted, and comes back"
     for part in plan.changes.parts:
         yield from _part_lines(part)
     yield from _cost_lines("leaves", plan.impact.leaving)
@@ -70,6 +72,7 @@ def plan_as_json(plan: Plan) -> dict[str, object]:
     """The plan as a tree for JSON."""
     return {
         "cluster_id": plan.cluster.cluster_id,
+        "comes_back": plan.comes_back,
         "changes": [_part_as_json(part) for part in plan.changes.parts],
         "nodes_that_leave": _uses_as_json(plan.impact.leaving),
         "nodes_that_get_new_vms": _uses_as_json(plan.impact.renewed),

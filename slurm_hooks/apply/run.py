@@ -17,6 +17,7 @@ from slurm_hooks.apply.impact import impact_of, slurm_node_names
 from slurm_hooks.apply.place import Place
 from slurm_hooks.apply.plan import Plan
 from slurm_hooks.apply.rendered_files import look_at_files, replace_file, write_files
+from slurm_hooks.apply.retired_nodes import to_give_back
 from slurm_hooks.apply.steps import ApplyOptions, Ending, Outcome, Progress, Standing, Step
 from slurm_hooks.apply.systems import Systems, missing_includes, read_running, read_slurm
 from slurm_hooks.apply.taking import Taking, Way, digest_of, taking_of
@@ -26,7 +27,7 @@ from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.errors import ComputeError
 from slurm_hooks.reconcile import deleting
 from slurm_hooks.reconcile.bell import ring
-from slurm_hooks.slurm.client import SlurmUnavailable
+from slurm_hooks.slurm.client import NodeUpdate, SlurmUnavailable
 from slurm_hooks.slurm.render import include_lines
 
 POLL_SECONDS = 2.0
@@ -72,6 +73,7 @@ class Application:
                 self._place.directory, self._wanted.texts, self._options.overwrites_files
             ),
             taking=self._taking(),
+            comes_back=deleting.is_marked(self._place.spool),
         )
 
     def carry_out(self) -> Ending:
@@ -133,15 +135,19 @@ class Application:
             lines = (f"add to {self._place.slurm_conf}:", *missing, "and run this again")
             return Ending(Outcome.NEEDS_HANDS, Step.SLURMCTLD, lines)
         taking = self._taking()
-        if taking.way is Way.KEEP:
-            return None
         if taking.way is Way.RESTART and not self._options.restarts_slurmctld:
             lines = (
                 f"{taking.why}: add --restart-slurmctld, or restart it and run this again;"
                 " no scontrol reconfigure before that",
             )
             return Ending(Outcome.NEEDS_HANDS, Step.SLURMCTLD, lines)
-        if taking.way is Way.RESTART:
+        if taking.way is not Way.KEEP:
+            self._tell_slurmctld(taking.way)
+        self._give_back()
+        return None
+
+    def _tell_slurmctld(self, way: Way) -> None:
+        if way is Way.RESTART:
             self._systems.restart()
             self._wait_until_taken()
         # after a restart, too: it is how the slurmds hear of it
@@ -149,7 +155,16 @@ class Application:
         self._wait_until_taken()
         self._place.remember_taken(digest_of(self._wanted.texts))
         ring(self._place.spool)
-        return None
+
+    def _give_back(self) -> None:
+        """Let nodes serve again that an earlier deletion took out of service."""
+        slurm = read_slurm(self._systems)
+        if slurm is None:
+            return
+        names = to_give_back(slurm.nodes.values(), self._wanted.cluster.cluster_id)
+        if names:
+            self._systems.slurm.update_nodes(names, NodeUpdate.IDLE)
+            ring(self._place.spool)
 
     def _wait_until_taken(self) -> None:
         end = self._seconds() + TAKING_SECONDS
@@ -177,9 +192,10 @@ class Application:
         """Wait until nothing holds a step up, and tell of what does whenever that changes."""
         told: tuple[str, ...] = ()
         while lines := held_up_by():
-            if lines != told:
-                self._progress.says(step, lines)
-                told = lines
+            news = tuple(line for line in lines if line not in told)
+            if news:
+                self._progress.says(step, news)
+            told = lines
             if self._seconds() > self._end:
                 return Ending(Outcome.HELD_UP, step, lines)
             self._pause(POLL_SECONDS)

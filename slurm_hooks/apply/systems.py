@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from slurm_hooks.apply.impact import ours_of
 from slurm_hooks.apply.place import Place
 from slurm_hooks.apply.taking import Running
-from slurm_hooks.cluster.topology import Cluster, parse_node_name
+from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.compute.google_client import GoogleComputeClient
 from slurm_hooks.slurm.client import SlurmClient, SlurmUnavailable
@@ -121,15 +122,6 @@ def _answers(systems: Systems) -> bool:
         return systems.slurm.responding_controller() is not None
     except (OSError, SlurmUnavailable):
         return False
-
-
-def ours_of(names: Iterable[str], cluster_id: str) -> frozenset[str]:
-    """The names among these that are of a cluster."""
-    return frozenset(
-        name
-        for name in names
-        if (parts := parse_node_name(name)) is not None and parts.cluster == cluster_id
-    )
 
 
 def missing_includes(slurm_conf: Path, wanted: Sequence[str]) -> tuple[str, ...]:

@@ -35,8 +35,10 @@ def get(url: str, headers: Mapping[str, str], seconds: float) -> Answer:
     lines = [f"GET {target} HTTP/1.1", f"Host: {place.netloc}", "Connection: close"]
     lines += [f"{key}: {value}" for key, value in headers.items()]
     request = "\r\n".join([*lines, "", ""])
-    with socket.create_connection((name, port), timeout=_left(deadline)) as plain:
-        connection = _secured(plain, name) if place.scheme == "https" else plain
+    with (
+        socket.create_connection((name, port), timeout=_left(deadline)) as plain,
+        _secured(plain, name) if place.scheme == "https" else plain as connection,
+    ):
         connection.sendall(request.encode("ascii"))
         return _parsed(_read(connection, deadline))
 

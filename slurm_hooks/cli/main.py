@@ -14,10 +14,13 @@ import typer
 
 from slurm_hooks.cli import (
     apply,
+    check,
+    delete,
     emulator,
     events,
     render,
     repairs,
+    report_faulty,
     sandbox,
     status,
     sync,
@@ -35,10 +38,13 @@ app = typer.Typer(
 )
 app.command()(validate.validate)
 app.command()(render.render)
+app.command()(check.check)
 app.command()(apply.apply)
+app.command()(delete.delete)
 app.command()(status.status)
 app.command()(sync.sync)
 app.command()(events.events)
+app.command("report-faulty")(report_faulty.report_faulty)
 app.add_typer(repairs.app, name="repairs")
 app.command()(emulator.emulator)
 app.add_typer(sandbox.app, name="sandbox")

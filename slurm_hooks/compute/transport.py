@@ -141,11 +141,12 @@ class Transport:
 
     def _shared_credentials(self) -> Any:
         if self._credentials is None:
-            self._credentials = _load_credentials(self._credentials_name)
+            self._credentials = load_credentials(self._credentials_name)
         return self._credentials
 
 
-def _load_credentials(name: str) -> Any:
+def load_credentials(name: str) -> Any:
+    """The credentials of a name in CREDENTIALS. Raises google.auth's errors."""
     import google.auth
     import google.auth.credentials
 

@@ -34,13 +34,24 @@ class Database:
         """An open file; who writes uses it as a context, too. Raises HistoryUnavailable."""
         try:
             if create:
-                # SQLite would make a file that the group may read.
-                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                self._create()
             with contextlib.closing(sqlite3.connect(self.path, timeout=BUSY_SECONDS)) as connection:
                 self._prepare(connection)
                 yield connection
         except (sqlite3.Error, OSError, ValueError) as error:
             raise HistoryUnavailable(f"{self.path}: {error}") from error
+
+    def _create(self) -> None:
+        """SQLite would make a file that the group may read, and root one that the daemon, whose
+        the directory is, may not."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(self.path, flags, 0o600)
+        try:
+            if os.geteuid() == 0:
+                owner = self.path.parent.stat()
+                os.fchown(descriptor, owner.st_uid, owner.st_gid)
+        finally:
+            os.close(descriptor)
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA synchronous = FULL")

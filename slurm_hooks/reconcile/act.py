@@ -25,6 +25,7 @@ from slurm_hooks.reconcile.act_end_of_life import change_reservation, warn_job
 from slurm_hooks.reconcile.act_holds import keep_pool_record, without_holds_of
 from slurm_hooks.reconcile.act_nodes import change_nodes
 from slurm_hooks.reconcile.act_repairs import Repairs
+from slurm_hooks.reconcile.act_reports import Reports
 from slurm_hooks.reconcile.actions import (
     Action,
     CancelRequest,
@@ -54,6 +55,7 @@ from slurm_hooks.reconcile.actions import (
 from slurm_hooks.reconcile.comments import job_comment
 from slurm_hooks.reconcile.outcome import Outcome, Outcomes
 from slurm_hooks.reconcile.repair_actions import RecordEvents, RepairNode
+from slurm_hooks.reconcile.report_actions import KeepReport, ReportHost
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.reconcile.turns import Shares, in_turn, not_done, parts, up_to_silence
@@ -76,10 +78,12 @@ class Actor:
         alive: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         repairs: Repairs | None = None,
+        reports: Reports | None = None,
     ) -> None:
         """`alive` is called after each call to a system: a pass of many calls is no hang.
 
-        `clock` gives seconds that only go forward. Without `repairs` no node is repaired.
+        `clock` gives seconds that only go forward. Without `repairs` no node is repaired,
+        without `reports` none is reported.
         """
         self._slurm = slurm
         self._compute = compute
@@ -88,6 +92,7 @@ class Actor:
         self._alive = alive
         self._clock = clock
         self._deletions = Deletions(compute)
+        self._reports = reports
         self._repairs = repairs or Repairs(slurm, None, lambda: datetime.now(UTC))
 
     def act(self, plan: Plan, memory: Memory) -> tuple[Outcome, ...]:
@@ -134,6 +139,9 @@ class Actor:
         yield from within(
             DeleteRequest, _each(due, DeleteRequest, lambda action: self._delete(action, memory))
         )
+        if self._reports is not None:
+            hosts = self._reports.report_hosts(_of_type(due, ReportHost))
+            yield from within(ReportHost, hosts)
         yield from within(KeepConsole, _each(due, KeepConsole, self._keep_console))
         yield from within(
             DeleteInstance,
@@ -162,6 +170,8 @@ class Actor:
     ) -> Iterator[Outcomes]:
         slurm, within = self._slurm, shares.within
         yield from within(RecordEvents, self._repairs.record(_of_type(due, RecordEvents)))
+        if self._reports is not None:
+            yield from within(KeepReport, self._reports.keep(_of_type(due, KeepReport)))
         untold = _jobs_to_tell_of_failure(plan)
         for of_call in within(TellJob, _each(due, TellJob, self._tell)):
             tried = (outcome.action for outcome in of_call)

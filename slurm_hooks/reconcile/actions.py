@@ -23,6 +23,7 @@ from slurm_hooks.compute.model import (
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.pool_record import PoolRecord
 from slurm_hooks.reconcile.repair_actions import RecordEvents, RepairNode
+from slurm_hooks.reconcile.report_actions import KeepReport, ReportHost
 from slurm_hooks.reconcile.sightings import Sightings
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import JobStart
@@ -34,6 +35,7 @@ class Expectation(enum.StrEnum):
     STARTING = "POWERING_UP"
     STARTING_WITHOUT_JOB = "POWERING_UP and IDLE"
     REGISTERED = "no power flag"
+    UP = "registered, whoever has taken it out of service"
     IDLE = "no power flag and IDLE"
     DRAINING = "taken out of service with jobs on it"
     DOWN_BY_HAND = "set DOWN by a person"
@@ -74,6 +76,8 @@ class ReasonCode(enum.StrEnum):
     END_NEAR = "too little life left for a waiting job"
     NEW_GENERATION = "new generation"
     LEAVES_CLUSTER = "leaves the cluster"
+    REPORTED_FAULTY = "reported faulty"
+    HOST_REPORTED = "host reported faulty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,6 +423,8 @@ Action = (
     | DeleteReservation
     | RecordEvents
     | RepairNode
+    | ReportHost
+    | KeepReport
     | ForgetCall
 )
 

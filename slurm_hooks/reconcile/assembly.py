@@ -17,6 +17,8 @@ from slurm_hooks.history import metrics
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.events import FILE_NAME as HISTORY_FILE
 from slurm_hooks.history.events import EventHistory
+from slurm_hooks.history.reports import FILE_NAME as REPORTS_FILE
+from slurm_hooks.history.reports import FaultReports
 from slurm_hooks.reconcile import deleting
 from slurm_hooks.reconcile.passes import Passes
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
@@ -95,6 +97,7 @@ def assemble(settings_file: str) -> Controller:
         ),
         lambda: notify("WATCHDOG=1"),
         history=EventHistory(spool_directory / HISTORY_FILE),
+        reports=FaultReports(spool_directory / REPORTS_FILE),
     )
     interval = _interval_seconds(values)
     return Controller(settings_file, spool_directory, cluster, passes, interval, cluster_file)

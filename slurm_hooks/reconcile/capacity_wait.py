@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from slurm_hooks.compute.model import Instance, RequestState
+from slurm_hooks.reconcile.marked_requests import MarkedRequest
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import VmPhase
 from slurm_hooks.reconcile.scene import Scene
-from slurm_hooks.reconcile.views import MarkedRequest, NodeView, World
+from slurm_hooks.reconcile.views import NodeView, World
 
 WAIT_LIMIT_CODE = "CAPACITY_WAIT_LIMIT"
 """Ours, beside the service's codes: the pool's `capacity_wait_limit_seconds` has passed."""

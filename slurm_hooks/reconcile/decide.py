@@ -39,6 +39,7 @@ from slurm_hooks.reconcile.plan_reasons import plan_reasons
 from slurm_hooks.reconcile.plan_recycling import plan_recycling
 from slurm_hooks.reconcile.plan_removals import plan_removals
 from slurm_hooks.reconcile.plan_repairs import plan_repairs
+from slurm_hooks.reconcile.plan_reports import report_notices, with_report
 from slurm_hooks.reconcile.plan_requests import finished_requests, plan_requests
 from slurm_hooks.reconcile.plan_waits import count_by_pool, plan_waits, waiting_pools, waiting_views
 from slurm_hooks.reconcile.scene import Planner, Scene
@@ -83,6 +84,7 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
         snapshot.templates,
         snapshot.workload_policies,
         repairs=snapshot.repairs,
+        report=snapshot.report,
     )
     requests = plan_requests(scene)
     repairs, login = plan_repairs(scene), plan_login(scene)
@@ -95,7 +97,7 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
         *(action for planner in PLANNERS for action in planner(scene)),
         *repairs.actions,
     ]
-    wanted = with_components(scene, wanted)
+    wanted = with_report(scene, with_components(scene, wanted))
     busy = memory.in_flight.keys() | memory.failures.keys()
     free = _once_each(
         action
@@ -115,6 +117,7 @@ def decide(snapshot: Snapshot, cluster: Cluster, now: datetime, confirmed_kills:
             *_notices(slurm, compute, memory),
             *(part.notice for part in kills),
             *repairs.notices,
+            *report_notices(scene),
             *login.notices,
             *waiting_pools(scene, requests, waiting),
         ),

@@ -73,6 +73,8 @@ def _has_the_rest(expectation: Expectation, node: Node) -> bool:
             return _may_be_told(node)
         case Expectation.TOLD_TO_WAIT:
             return tells_waiting(node.reason)
+        case Expectation.UP:
+            return _is_registered_at_all(node.state)
         case Expectation.SERVING:
             return not node.state.has(*_OUT_OF_SERVICE, *_REBOOTS, NodeFlag.POWER_DOWN)
         case Expectation.FREE:
@@ -123,6 +125,12 @@ def _is_registered(state: NodeState) -> bool:
     return not state.unknown and not state.has(
         *_BEING_CHANGED, NodeFlag.POWERED_DOWN, NodeFlag.NOT_RESPONDING
     )
+
+
+def _is_registered_at_all(state: NodeState) -> bool:
+    """Whether slurmd has registered and no power step is under way, whatever else holds."""
+    is_known = not state.unknown and state.base not in (BaseState.UNKNOWN, BaseState.FUTURE)
+    return is_known and not state.has(*_ON_THE_WAY, NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN)
 
 
 def _is_off_since_failure(node: Node) -> bool:

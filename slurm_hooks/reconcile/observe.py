@@ -33,6 +33,7 @@ from slurm_hooks.reconcile.memory import (
     settle,
 )
 from slurm_hooks.reconcile.repairs import RepairLog, log_of
+from slurm_hooks.reconcile.report_actions import OpenReport
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import Memory, Snapshot, System, Unavailable
 from slurm_hooks.slurm.client import SlurmClient, SlurmError
@@ -50,6 +51,7 @@ def observe(
     *,
     with_templates: bool = False,
     repairs: RepairLog | Unavailable | None = None,
+    report: OpenReport | Unavailable | None = None,
 ) -> Snapshot:
     """Read everything once; the instance templates and the workload policies only where asked,
     since they seldom change.
@@ -67,6 +69,7 @@ def observe(
         templates=_read_templates(compute, cluster_id) if with_templates else (),
         workload_policies=_read_workload_policies(compute, cluster_id) if with_templates else (),
         repairs=RepairLog() if repairs is None else repairs,
+        report=report,
     )
 
 

@@ -14,8 +14,10 @@ from slurm_hooks.history import metrics
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.events import EventHistory
 from slurm_hooks.history.log import log_event
+from slurm_hooks.history.reports import FaultReports
 from slurm_hooks.reconcile.act import Actor
 from slurm_hooks.reconcile.act_repairs import Repairs
+from slurm_hooks.reconcile.act_reports import Reports
 from slurm_hooks.reconcile.actions import Plan
 from slurm_hooks.reconcile.conditions import Conditions
 from slurm_hooks.reconcile.decide import decide
@@ -61,6 +63,7 @@ class Passes:
         alive: Callable[[], None] = lambda: None,
         seconds: Callable[[], float] = time.monotonic,
         history: EventHistory | None = None,
+        reports: FaultReports | None = None,
     ) -> None:
         self.cluster = cluster
         self._slurm = slurm
@@ -74,7 +77,12 @@ class Passes:
         self._templates_read_utc: datetime | None = None
         self._history = history
         repairs = Repairs(slurm, history, clock)
-        self._actor = Actor(slurm, compute, calls, consoles, alive, seconds, repairs)
+        self._reports = (
+            Reports(compute, reports, history, clock)
+            if reports is not None and history is not None
+            else None
+        )
+        self._actor = Actor(slurm, compute, calls, consoles, alive, seconds, repairs, self._reports)
         self._acted_in_vain = False
         self._conditions = Conditions()
         self._memory = Memory()
@@ -94,6 +102,7 @@ class Passes:
             self._memory,
             with_templates=self._templates_are_due(),
             repairs=self._read_repairs(),
+            report=self._reports.read() if self._reports is not None else None,
         )
         return decide(snapshot, self.cluster, self._clock(), confirmed_kills)
 

@@ -126,18 +126,12 @@ _VM_PHASES = {
 
 
 def intent_of(
-    node: Node,
-    *,
-    held: bool,
-    owner_ended: bool,
-    must_exist: bool = False,
-    leaves: bool = False,
+    node: Node, *, held: bool, owner_ended: bool, must_exist: bool = False, leaves: bool = False
 ) -> Intent:
     """What Slurm asks for.
 
-    `held`: an active job has the node allocated. `owner_ended`: the node was started for a job
-    that is over. `must_exist`: it is static, and nothing keeps it from being offered. `leaves`: the
-    cluster file does not name it any more.
+    `held`: an active job has the node. `owner_ended`: it was started for a job that is over.
+    `must_exist`: it is static and offered. `leaves`: the cluster file names it no more.
     """
     state = node.state
     if state.unknown or state.base in (BaseState.UNKNOWN, BaseState.FUTURE, BaseState.ERROR):

@@ -69,11 +69,12 @@ def outdated_groups(scene: Scene) -> frozenset[GroupReference]:
 
 def _returns(scene: Scene, outdated: Collection[GroupReference]) -> Iterator[UpdateNode]:
     """A VM whose group is not listed is not known to be of the present generation."""
+    present = scene.compute.groups.keys() - outdated
     for view in scene.world.views.values():
         if not view.node.reason or view.leaves:
             continue
         if gives(view.node.reason, ReasonCode.NEW_GENERATION) and (
-            view.vm is None or (view.vm.group in scene.compute.groups.keys() - outdated)
+            view.vm is None or view.vm.group in present
         ):
             yield from returned(view)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from slurm_hooks.reconcile.actions import Action, Expectation, KeepConsole, ReasonCode, UpdateNode
+from slurm_hooks.reconcile.marked_requests import cancellation_of
 from slurm_hooks.reconcile.node_table import Step
 from slurm_hooks.reconcile.phases import Intent, RequestPhase, VmPhase
 from slurm_hooks.reconcile.reasons import set_aside_reason
@@ -14,7 +15,6 @@ from slurm_hooks.reconcile.sightings import is_believed
 from slurm_hooks.reconcile.snapshot import Memory
 from slurm_hooks.reconcile.views import (
     NodeView,
-    cancellation_of,
     deletion_of,
     deletion_of_member,
 )

@@ -22,6 +22,7 @@ from slurm_hooks.reconcile.scene import Scene
 from slurm_hooks.reconcile.views import NodeView
 from slurm_hooks.slurm.client import NodeUpdate
 
+_NOT_ON_THE_WAY = frozenset({VmPhase.RUNNING, VmPhase.NONE, VmPhase.BROKEN})
 _POWER_DOWN, _DRAIN = NodeUpdate.POWER_DOWN, NodeUpdate.DRAIN
 
 
@@ -52,7 +53,7 @@ def _departure(view: NodeView, *, has_job: bool) -> Iterator[UpdateNode]:
         return  # a VM state that we do not know is no licence to act
     if still_holds(Expectation.OFF_TO_LEAVE, view.node):
         yield _update(view, _DRAIN, Expectation.OFF_TO_LEAVE)
-    elif view.vm_phase is not VmPhase.RUNNING:
+    elif view.vm_phase not in _NOT_ON_THE_WAY:
         return
     elif not has_job and still_holds(Expectation.FREE_TO_LEAVE, view.node):
         yield _update(view, _POWER_DOWN, Expectation.FREE_TO_LEAVE)

@@ -18,6 +18,7 @@ from slurm_hooks.reconcile.asking import Ask, ask_for, stems_of
 from slurm_hooks.reconcile.capacity_wait import WAIT_LIMIT_CODE, Overdue, overdue_requests
 from slurm_hooks.reconcile.failure_table import Reaction
 from slurm_hooks.reconcile.gangs import Gang, Part, ready_gangs
+from slurm_hooks.reconcile.marked_requests import MarkedRequest, cancellation_of, is_of_past_start
 from slurm_hooks.reconcile.phases import Intent, VmPhase
 from slurm_hooks.reconcile.places import Places
 from slurm_hooks.reconcile.plan_nodes import failed_start, is_powering_up
@@ -26,10 +27,7 @@ from slurm_hooks.reconcile.scene import Scene
 from slurm_hooks.reconcile.snapshot import Failure
 from slurm_hooks.reconcile.specifications import request_stem, uses_requests
 from slurm_hooks.reconcile.views import (
-    MarkedRequest,
     NodeView,
-    cancellation_of,
-    is_of_past_start,
 )
 
 

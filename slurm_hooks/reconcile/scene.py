@@ -11,6 +11,7 @@ from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.model import ComputeSnapshot, Template, WorkloadPolicy
 from slurm_hooks.reconcile.actions import Action
 from slurm_hooks.reconcile.repairs import RepairLog
+from slurm_hooks.reconcile.report_actions import OpenReport
 from slurm_hooks.reconcile.snapshot import Memory, Unavailable
 from slurm_hooks.reconcile.views import World
 from slurm_hooks.slurm.model import SlurmSnapshot
@@ -29,6 +30,7 @@ class Scene:
     templates: tuple[Template, ...] = ()
     workload_policies: tuple[WorkloadPolicy, ...] = ()
     repairs: RepairLog | Unavailable = field(default_factory=RepairLog)
+    report: OpenReport | Unavailable | None = None
 
     @property
     def policy(self) -> Policy:

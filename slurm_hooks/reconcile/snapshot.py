@@ -16,6 +16,7 @@ from slurm_hooks.compute.model import ComputeSnapshot, Operation, Template, Work
 from slurm_hooks.reconcile.actions import Action
 from slurm_hooks.reconcile.failure_table import Cause, Occasion, Reaction, reaction_to
 from slurm_hooks.reconcile.repairs import RepairLog
+from slurm_hooks.reconcile.report_actions import OpenReport
 from slurm_hooks.reconcile.sightings import Sightings
 from slurm_hooks.slurm.model import JobStart, SlurmSnapshot
 
@@ -128,3 +129,4 @@ class Snapshot:
     templates: tuple[Template, ...] = ()
     workload_policies: tuple[WorkloadPolicy, ...] = ()
     repairs: RepairLog | Unavailable = field(default_factory=RepairLog)
+    report: OpenReport | Unavailable | None = None

@@ -35,6 +35,7 @@ from slurm_hooks.reconcile.actions import (
 )
 from slurm_hooks.reconcile.outcome import Outcome, Outcomes
 from slurm_hooks.reconcile.repair_actions import RecordEvents, RepairNode
+from slurm_hooks.reconcile.report_actions import KeepReport, ReportHost
 from slurm_hooks.slurm.client import SlurmError, SlurmUnavailable
 
 MOST_A_PASS: dict[type[Action], int] = {
@@ -54,6 +55,8 @@ MOST_A_PASS: dict[type[Action], int] = {
     DeleteReservation: 100,
     RecordEvents: 1,
     RepairNode: 10,
+    ReportHost: 1,
+    KeepReport: 1,
 }
 """How many of a kind one pass carries out, each by calls of its own. The rest waits for the next.
 
@@ -76,6 +79,8 @@ SECONDS_A_PASS: dict[type[Action], float] = {
     UpdateNode: 20,
     RecordEvents: 5,
     RepairNode: 10,
+    ReportHost: 5,
+    KeepReport: 5,
     SetNodeAddress: 10,
     CreateReservation: 10,
 }

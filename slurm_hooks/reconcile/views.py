@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from slurm_hooks.cluster.topology import Cluster, NodePool
@@ -18,12 +18,18 @@ from slurm_hooks.compute.model import (
     InstanceStatus,
     Member,
     RequestReference,
-    RequestState,
-    ResizeRequest,
 )
-from slurm_hooks.compute.ownership import Mark, decode
-from slurm_hooks.reconcile.actions import CancelRequest, DeleteInstance, DeleteRequest
+from slurm_hooks.reconcile.actions import DeleteInstance
 from slurm_hooks.reconcile.end_of_life import ended_nodes
+from slurm_hooks.reconcile.marked_requests import (
+    MarkedRequest,
+    latest_of,
+    marked_requests,
+    of_present_start,
+    owner_ended,
+    requests_by_node,
+    serves,
+)
 from slurm_hooks.reconcile.node_table import Step, row_for
 from slurm_hooks.reconcile.owners import askers_of, holders_of, owner_of
 from slurm_hooks.reconcile.phases import (
@@ -44,16 +50,6 @@ POWERING_UP = (Intent.STARTING, Intent.DISOWNED, Intent.ABANDONED, Intent.WITHDR
 
 LEAVES = ErrorDetail("LEAVES_CLUSTER", "the cluster file does not name the node any more")
 """Why a node is not started that is to leave the cluster."""
-
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class MarkedRequest:
-    """A resize request of ours with what its mark says."""
-
-    request: ResizeRequest
-    mark: Mark
 
 
 class NodeView(NamedTuple):
@@ -97,8 +93,8 @@ def join(
     now: datetime,
 ) -> World:
     """Join what Slurm and Compute Engine say, for the nodes that are ours."""
-    requests = _marked_requests(compute, cluster)
-    by_node = _requests_by_node(requests.values())
+    requests = marked_requests(compute, cluster)
+    by_node = requests_by_node(requests.values())
     holders = holders_of(slurm.jobs.values())
     askers = askers_of(calls)
     offered = _offered(slurm.partitions.values())
@@ -143,20 +139,6 @@ def deletion_of_member(member: Member) -> DeleteInstance:
     return DeleteInstance(member.group, member.name, "", "")
 
 
-def is_of_past_start(marked: MarkedRequest, memory: Memory) -> bool:
-    """Whether a request that brought no VM was found of no use before: then its start was over,
-    and a node that starts for no job starts anew. A job's start is told by the mark instead."""
-    return (
-        marked.request.state in (RequestState.FAILED, RequestState.CANCELLED)
-        and DeleteRequest(marked.request.reference).subject in memory.sightings.finished
-    )
-
-
-def cancellation_of(marked: MarkedRequest) -> CancelRequest:
-    """The action that gives up a waiting request."""
-    return CancelRequest(marked.request.reference, marked.mark.job_id)
-
-
 def _view(
     node: Node,
     pool: NodePool,
@@ -173,17 +155,17 @@ def _view(
     now: datetime,
 ) -> NodeView:
     if candidates and not holders:
-        candidates = _of_present_start(candidates, memory)
-    latest = _latest(candidates) if candidates else None
+        candidates = of_present_start(candidates, memory)
+    latest = latest_of(candidates) if candidates else None
     owner = owner_of(holders, askers)
     intent = intent_of(
         node,
         held=bool(holders),
-        owner_ended=_owner_ended(askers, latest, vm),
+        owner_ended=owner_ended(askers, latest, vm),
         must_exist=must_exist,
         leaves=leaves,
     )
-    serving = latest if latest is not None and _serves(latest, owner) else None
+    serving = latest if latest is not None and serves(latest, owner) else None
     request_phase = (
         RequestPhase.NONE if serving is None else request_phase_of(serving.request.state)
     )
@@ -281,71 +263,3 @@ def _waits_longer_than(owner: Job | None, seconds: int, now: datetime) -> bool:
     """Whether the node's job was given it so long ago."""
     given_utc = owner.start_time_utc if owner is not None else None
     return given_utc is not None and now - given_utc > timedelta(seconds=seconds)
-
-
-def _marked_requests(
-    compute: ComputeSnapshot, cluster: Cluster
-) -> dict[RequestReference, MarkedRequest]:
-    marked = {}
-    for reference, request in compute.requests.items():
-        mark = decode(request.description)
-        if mark is not None and mark.cluster == cluster.cluster_id:
-            marked[reference] = MarkedRequest(request, mark)
-    return marked
-
-
-def _requests_by_node(requests: Iterable[MarkedRequest]) -> dict[str, list[MarkedRequest]]:
-    by_node: dict[str, list[MarkedRequest]] = {}
-    for marked in requests:
-        for name in marked.request.instances:
-            by_node.setdefault(name, []).append(marked)
-    return by_node
-
-
-def _of_present_start(
-    candidates: Sequence[MarkedRequest], memory: Memory
-) -> Sequence[MarkedRequest]:
-    if not memory.sightings.finished:
-        return candidates
-    return [marked for marked in candidates if not is_of_past_start(marked, memory)]
-
-
-def _latest(candidates: Iterable[MarkedRequest]) -> MarkedRequest | None:
-    """The request that counts for a node: an active one, else the newest."""
-    return max(
-        candidates,
-        key=lambda marked: (
-            marked.request.state.is_active,
-            marked.request.creation_time_utc or _LONG_AGO,
-            marked.request.reference,
-        ),
-        default=None,
-    )
-
-
-def _owner_ended(askers: frozenset[int], latest: MarkedRequest | None, vm: Instance | None) -> bool:
-    """Whether the node was started for a job; asked only where no job has it now.
-
-    A request that was granted tells of the VM that it made, and of no later start of the node.
-    """
-    if askers:
-        return True
-    if latest is None or latest.mark.job_id is None:
-        return False
-    return latest.request.state is not RequestState.SUCCEEDED or vm is not None
-
-
-def _serves(marked: MarkedRequest, owner: Job | None) -> bool:
-    """Whether a request belongs to the present start of a node.
-
-    A waiting request serves whoever has the node now: its place in the queue is kept. A final
-    one counts only for the very start that it was made for; where no job has the node, a granted
-    one does too, so that its VM is believed missing only at the second sighting.
-    """
-    if marked.request.state.is_active:
-        return True
-    if marked.request.state is RequestState.CANCELLED:
-        return False
-    if owner is None:
-        return marked.mark.job_id is None or marked.request.state is RequestState.SUCCEEDED
-    return (marked.mark.job_id, marked.mark.restarts) == (owner.job_id, owner.restarts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from slurm_hooks.compute.model import Instance
+from slurm_hooks.history.report import FaultReport
 from slurm_hooks.reconcile.repairs import RepairLog
 from slurm_hooks.reconcile.snapshot import Unavailable
 from slurm_hooks.slurm.model import Node
@@ -61,6 +62,8 @@ def _node_status(facts: NodeFacts, inputs: StatusInputs) -> NodeStatus:
 
 
 def _state(facts: NodeFacts, inputs: StatusInputs) -> tuple[NodeState, str]:
+    if inputs.report is not None and inputs.report.node == facts.name:
+        return NodeState.REPAIRING, _report_text(inputs.report)
     if facts.is_login:
         compute_was_read = not isinstance(inputs.compute, Unavailable)
         return login_state(facts, compute_was_read=compute_was_read)
@@ -70,6 +73,11 @@ def _state(facts: NodeFacts, inputs: StatusInputs) -> tuple[NodeState, str]:
         return _unknown_to_slurm(facts)
     log = RepairLog() if isinstance(inputs.repairs, Unavailable) else inputs.repairs
     return slurm_node_state(facts, facts.node, log, inputs.cluster.policy, inputs.now)
+
+
+def _report_text(report: FaultReport) -> str:
+    by = f" by {report.ordered_by}" if report.ordered_by else ""
+    return f"reported faulty{by}, {report.state}: {report.detail}".rstrip(": ")
 
 
 def _without_slurm(facts: NodeFacts) -> tuple[NodeState, str]:

@@ -14,6 +14,7 @@ from datetime import datetime
 from slurm_hooks.boot.console import BootStep
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.model import ComputeSnapshot
+from slurm_hooks.history.report import FaultReport
 from slurm_hooks.reconcile.repairs import RepairLog
 from slurm_hooks.reconcile.snapshot import ResumeCall, Unavailable
 from slurm_hooks.slurm.model import SlurmSnapshot
@@ -110,7 +111,8 @@ class ClusterStatus:
 class StatusInputs:
     """What a status is derived from; `now` is aware and in UTC.
 
-    `boot_steps` has the last word of VMs that boot, by node. `is_deleting`: `slurm-hooks delete`
+    `boot_steps` has the last word of VMs that boot, by node, `report` is a person's that is open.
+    `is_deleting`: `slurm-hooks delete`
     is under way. `daemon_runs` is None where that is not known.
     """
 
@@ -121,5 +123,6 @@ class StatusInputs:
     repairs: RepairLog | Unavailable = field(default_factory=RepairLog)
     resume_calls: tuple[ResumeCall, ...] = ()
     boot_steps: Mapping[str, BootStep] = field(default_factory=dict)
+    report: FaultReport | None = None
     is_deleting: bool = False
     daemon_runs: bool | None = None

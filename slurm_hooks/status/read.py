@@ -20,7 +20,10 @@ from slurm_hooks.compute.google_client import GoogleComputeClient
 from slurm_hooks.compute.model import ComputeSnapshot, Instance, InstanceStatus
 from slurm_hooks.compute.retry import RetryPolicy
 from slurm_hooks.history.events import FILE_NAME as HISTORY_FILE
-from slurm_hooks.history.events import EventHistory
+from slurm_hooks.history.events import EventHistory, HistoryUnavailable
+from slurm_hooks.history.report import FaultReport
+from slurm_hooks.history.reports import FILE_NAME as REPORTS_FILE
+from slurm_hooks.history.reports import FaultReports
 from slurm_hooks.reconcile.assembly import slurm_conf_of
 from slurm_hooks.reconcile.bell import daemon_listens
 from slurm_hooks.reconcile.deleting import is_marked
@@ -93,10 +96,19 @@ def status_of(sources: StatusSources, now: datetime) -> ClusterStatus:
             repairs=read_repairs(history, since),
             resume_calls=CallsDirectory(sources.spool_directory, expand).read(),
             boot_steps=_boot_steps(sources, slurm, compute),
+            report=_read_report(sources),
             is_deleting=is_marked(sources.spool_directory),
             daemon_runs=daemon_listens(sources.spool_directory),
         )
     )
+
+
+def _read_report(sources: StatusSources) -> FaultReport | None:
+    """The report that is open; none where that cannot be known, as the history then tells."""
+    try:
+        return FaultReports(sources.spool_directory / REPORTS_FILE).open()
+    except HistoryUnavailable:
+        return None
 
 
 def _read_slurm(slurm: SlurmClient) -> SlurmSnapshot | Unavailable:

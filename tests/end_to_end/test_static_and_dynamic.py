@@ -17,7 +17,6 @@ LOST_SECONDS = BELIEVED_AFTER.total_seconds() + 6
 """Until it is believed, and passes of a second each, on a machine that does other things too."""
 
 SLURMD_TIMEOUT_SECONDS = 9
-BOOT_TIMEOUT_SECONDS = 8
 
 SURVIVOR = """\
 if [ -n "$SLURM_RESTART_COUNT" ]; then echo "again after $SLURM_RESTART_COUNT"; exit 0; fi
@@ -84,25 +83,6 @@ def test_dead_slurmd_on_a_living_vm_is_replaced_but_not_where_a_person_set_the_n
     assert fleet.vm_id(N1) == vms[N1]
     assert "DOWN" in fleet.node_flags(N1)
     assert fleet.reason(N1) == "fan is loud"
-
-
-def test_vm_whose_slurmd_never_registers_is_replaced_and_its_console_kept(
-    start_fleet: Callable[..., Fleet],
-) -> None:
-    fleet = start_fleet(0, boot_timeout_seconds=BOOT_TIMEOUT_SECONDS)
-    # Where slurmd's directory should be made lies a file, so the guest fails before slurmd starts.
-    obstacle = fleet.box.layout.node_spools / N0
-    obstacle.touch()
-    with fleet.interactive(N0, "hostname") as job:
-        fleet.box.wait_until("a first VM", lambda: fleet.vm_id(N0) != "", 30)
-        first = fleet.vm_id(N0)
-        fleet.box.wait_until(
-            "the VM to be given up", lambda: fleet.vm_id(N0) != first, 30 + BOOT_TIMEOUT_SECONDS
-        )
-        obstacle.unlink()
-        assert job.wait(60) == 0
-    console = fleet.box.layout.hooks_spool / "consoles" / f"{N0}-{first}.txt"
-    assert "FileExistsError" in console.read_text(encoding="utf-8")
 
 
 def test_min_node_count_is_raised_and_lowered_without_harm_to_a_job(

@@ -28,6 +28,7 @@ from slurm_hooks.health.policy import ExpectedHardware
 from slurm_hooks.sandbox.box.daemons import find_program
 from slurm_hooks.sandbox.box.layout import BoxError, Layout
 from slurm_hooks.sandbox.box.node_programs import HEALTH_PROGRAMS
+from slurm_hooks.sandbox.box.provisions import provisions_of
 from slurm_hooks.sandbox.box.state import BoxState
 from slurm_hooks.sandbox.gpu.build import DriverLibraryError, build_driver_library
 from slurm_hooks.sandbox.node.hardware import NodeHardware, write_hardware
@@ -106,6 +107,7 @@ def write_configuration(
     _write_programs(layout, state.python)
     _make_devices(layout)
     _provide_hardware(layout, cluster)
+    layout.provisions.write_text(provisions_of(cluster).model_dump_json(), encoding="utf-8")
 
 
 def _with_grace(cluster_file: Path, options: BoxOptions) -> str:

@@ -82,6 +82,7 @@ def guest_command(state: BoxState) -> tuple[str, ...]:
     return (
         state.python, "-m", "slurm_hooks.sandbox.box.guest",
         "--dir", str(state.directory), "--slurmd", find_program("slurmd"),
+        "--api", f"http://127.0.0.1:{state.ports.emulator}",
     )  # fmt: skip
 
 

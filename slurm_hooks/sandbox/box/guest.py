@@ -12,23 +12,21 @@ from __future__ import annotations
 import argparse
 import contextlib
 import enum
-import http.client
 import json
 import os
 import re
 import select
+import shlex
 import shutil
 import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import asdict
-from http import HTTPStatus
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from slurm_hooks.boot import keys
 from slurm_hooks.sandbox.box import processes
+from slurm_hooks.sandbox.box.guest_image import install_image
 from slurm_hooks.sandbox.box.layout import Layout
 from slurm_hooks.sandbox.box.node_programs import REBOOT_SIGNAL
 from slurm_hooks.sandbox.node.faults import apply_lasting_faults
@@ -42,26 +40,44 @@ _FIRMWARE_SECONDS = 2.0
 request. The VM is younger than the request, so 2 s after its start slurmd's start time (-b) is
 later than it, whatever the rounding."""
 
-_METADATA_SECONDS = 10.0
+_GPU_SECONDS = 3
+"""How long a boot waits for GPUs, which are there from the start or broken."""
+
 _NODE_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Vm:
+    """This VM: its box, its name, its slurmd, and where Google's services answer."""
+
+    layout: Layout
+    node: str
+    slurmd: Path
+    api: str
+
+    @property
+    def root(self) -> NodeRoot:
+        """The root of the node."""
+        return NodeRoot(self.layout.node(self.node))
 
 
 def main() -> int:
     """Be the VM named in SLURM_HOOKS_VM_NAME until told to stop, or until slurmd ends."""
     parser = argparse.ArgumentParser(prog="slurm_hooks.sandbox.box.guest")
     parser.add_argument("--dir", type=Path, required=True)
-    parser.add_argument("--slurmd", required=True)
+    parser.add_argument("--slurmd", type=Path, required=True)
+    parser.add_argument("--api", required=True, help="where Google's services answer")
     arguments = parser.parse_args()
     node = os.environ.get("SLURM_HOOKS_VM_NAME", "")
     if not _NODE_NAME.fullmatch(node):
         parser.error(f"SLURM_HOOKS_VM_NAME is not a VM name: {node!r}")
-    layout = Layout(arguments.dir)
+    vm = _Vm(Layout(arguments.dir), node, arguments.slurmd, arguments.api)
     emulator = os.pidfd_open(os.getppid())
     outer_pid = os.getpid()
     inner_pid = os.fork()
     if inner_pid == 0:
         os.setsid()
-        os._exit(_keep_slurmd(layout, node, arguments.slurmd, outer_pid))
+        os._exit(_keep_node(vm, outer_pid))
     return _stand_for_vm(inner_pid, emulator)
 
 
@@ -69,7 +85,7 @@ def _stand_for_vm(inner_pid: int, emulator: int) -> int:
     """Pass on the order to stop; end when the inner process has ended, with its status."""
     inner = os.pidfd_open(inner_pid)
     orders = _Orders(inner, emulator)
-    while not orders.wait():
+    while orders.wait() is None:
         pass
     with contextlib.suppress(ProcessLookupError):
         os.kill(inner_pid, signal.SIGTERM)
@@ -77,69 +93,63 @@ def _stand_for_vm(inner_pid: int, emulator: int) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
-def _keep_slurmd(layout: Layout, node: str, program: str, outer_pid: int) -> int:
-    """Run slurmd until it ends (status 1), a stop signal comes or the outer process is gone.
+def _keep_node(vm: _Vm, outer_pid: int) -> int:
+    """Be the node until slurmd ends (status 1), a stop signal comes or the outer process is gone.
 
-    A reboot ends slurmd and all of its processes, and starts it on the same VM again.
+    A reboot ends slurmd and all of its processes, and boots the same VM again.
     """
     processes.become_subreaper()
     orders = _Orders(os.pidfd_open(outer_pid))
-    order = None if os.getppid() == outer_pid else _Order.STOP
-    failed = False
-    if order is None and _is_login_node():
-        _write_identity(layout, node)
-        while orders.wait() is not _Order.STOP:
-            pass
-        order = _Order.STOP
-    while order is not _Order.STOP and not orders.stop_within(_FIRMWARE_SECONDS):
-        _boot(layout, node)
-        slurmd = _start_slurmd(layout, node, program)
-        with orders.also_watching(slurmd.pid):
-            while (order := orders.wait()) is None:
-                processes.reap_children()
-        failed = order is _Order.STOP and not slurmd.is_alive()
+    order = _Order.REBOOT if os.getppid() == outer_pid else _Order.STOP
+    while order is _Order.REBOOT:
+        order = _live(vm, orders)
         processes.kill_descendants(deadline_seconds=10)
-    layout.guest(node).unlink(missing_ok=True)
-    shutil.rmtree(layout.node_spools / node, ignore_errors=True)
-    return 1 if failed else 0
+    vm.layout.guest(vm.node).unlink(missing_ok=True)
+    shutil.rmtree(vm.layout.node_spools / vm.node, ignore_errors=True)
+    return 1 if order is _Order.ENDED else 0
 
 
-def _is_login_node() -> bool:
-    """Whether the VM's metadata says so: a login node has no slurmd."""
-    host = os.environ.get("GCE_METADATA_HOST", "")
-    if not host:
-        return False
-    connection = http.client.HTTPConnection(host, timeout=_METADATA_SECONDS)
-    with contextlib.closing(connection):
-        path = f"/computeMetadata/v1/instance/attributes/{keys.ROLE}"
-        connection.request("GET", path, headers={"Metadata-Flavor": "Google"})
-        answer = connection.getresponse()
-        return answer.status == HTTPStatus.OK and answer.read().decode() == keys.Role.LOGIN
+def _live(vm: _Vm, orders: _Orders) -> _Order:
+    """One life between two boots: the boot program, then slurmd if the boot says so."""
+    firmware_end = time.monotonic() + _FIRMWARE_SECONDS
+    _switch_on(vm)
+    if orders.stop_within(0):  # an order to reboot that came too early is carried out
+        return _Order.STOP
+    order = orders.wait_for(_start_boot(vm))
+    if order is not _Order.ENDED:
+        return order
+    if orders.stop_within(firmware_end - time.monotonic()):
+        return _Order.STOP
+    options = _slurmd_options(vm)
+    # A login VM runs none, and a VM whose boot failed stays as it is.
+    return orders.wait_for(None if options is None else _start_slurmd(vm, options))
 
 
-def _boot(layout: Layout, node: str) -> None:
-    """Make the node that health programs look at, and tell who can be asked for a reboot."""
-    root = NodeRoot(layout.node(node))
+def _switch_on(vm: _Vm) -> None:
+    """Make the node that the boot and health programs look at, and tell who can be asked for a
+    reboot."""
     boot_node(
-        root,
-        read_hardware(layout.hardware, node),
-        layout.driver_library,
+        vm.root,
+        read_hardware(vm.layout.hardware, vm.node),
+        vm.layout.driver_library,
         os.environ.get("SLURM_HOOKS_VM_ID", ""),
         os.environ.get("GCE_METADATA_HOST", ""),
     )
-    apply_lasting_faults(root)
-    for scripts in layout.site_scripts:
+    apply_lasting_faults(vm.root)
+    for scripts in vm.layout.site_scripts:
         if scripts.is_dir():
-            place = root.path("etc", "slurm-hooks", scripts.name)
+            place = vm.root.path("etc", "slurm-hooks", scripts.name)
             shutil.copytree(scripts, place, dirs_exist_ok=True)
-    _write_identity(layout, node)
+    install_image(vm.layout, vm.root, vm.slurmd)
+    _write_identity(vm)
 
 
 class _Order(enum.Enum):
-    """What the guest is told to do."""
+    """What the guest is told to do, or that what it runs has ended."""
 
     STOP = enum.auto()
     REBOOT = enum.auto()
+    ENDED = enum.auto()
 
 
 class _Orders:
@@ -157,60 +167,104 @@ class _Orders:
         for descriptor in (self._wakeup.fileno(), *pidfds):
             self._poll.register(descriptor, select.POLLIN)
 
-    @contextlib.contextmanager
-    def also_watching(self, pid: int) -> Iterator[None]:
-        """Take the end of one more process as a reason to stop."""
-        descriptor = os.pidfd_open(pid)
-        self._poll.register(descriptor, select.POLLIN)
+    def wait_for(self, process: processes.ProcessIdentity | None) -> _Order:
+        """Wait for an order, or for the end of a child, if there is one to wait for."""
+        watched = os.pidfd_open(process.pid) if process else None
+        if watched is not None:
+            self._poll.register(watched, select.POLLIN)
         try:
-            yield
+            while (order := self._wait(watched=watched)) is None:
+                processes.reap_children()
+            return order
         finally:
-            self._poll.unregister(descriptor)
-            os.close(descriptor)
+            if watched is not None:
+                self._poll.unregister(watched)
+                os.close(watched)
 
     def stop_within(self, seconds: float) -> bool:
-        """Whether a reason to stop comes in this time; what else comes is passed over."""
+        """Whether a reason to stop comes in this time, or has come already; what else comes is
+        passed over."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            if self.wait(left) is _Order.STOP:
+        while True:
+            left = max(0.0, end - time.monotonic())
+            if self._wait(left) is _Order.STOP:
                 return True
-        return False
+            if not left:
+                return False
 
-    def wait(self, seconds: float | None = None) -> _Order | None:
-        """Wait for an order; None when none came, or only the end of some child.
+    def wait(self) -> _Order | None:
+        """Wait for an order; None when none came, but the end of some child."""
+        return self._wait()
 
-        An order to reboot counts although slurmd may have ended since.
-        """
+    def _wait(self, seconds: float | None = None, watched: int | None = None) -> _Order | None:
+        """An order to reboot counts although the watched process may have ended since."""
         ready = {
             descriptor
             for descriptor, _ in self._poll.poll(None if seconds is None else seconds * 1000)
         }
         wakeup = self._wakeup.fileno()
         signals = set(self._wakeup.recv(4096)) if wakeup in ready else set()
-        if not _STOP_SIGNALS.isdisjoint(signals):
+        if not _STOP_SIGNALS.isdisjoint(signals) or ready - {wakeup, watched}:
             return _Order.STOP
         if REBOOT_SIGNAL in signals:
             return _Order.REBOOT
-        return _Order.STOP if ready - {wakeup} else None
+        return _Order.ENDED if watched in ready else None
 
 
-def _start_slurmd(layout: Layout, node: str, program: str) -> processes.ProcessIdentity:
-    spool = layout.node_spools / node
+def _start_boot(vm: _Vm) -> processes.ProcessIdentity:
+    """Start what a VM runs at each boot. Its output is the serial console, as ours is."""
+    metadata = f"http://{os.environ.get('GCE_METADATA_HOST', '')}/computeMetadata/v1"
+    with os.fdopen(os.dup(1), "ab") as console:
+        return processes.start(
+            (
+                sys.executable, "-I", "-m", "slurm_hooks.boot.program",
+                "--root", str(vm.root.directory), "--console", "", "--metadata-url", metadata,
+                "--secret-manager-url", vm.api, "--filestore-url", vm.api,
+                "--lustre-url", f"{vm.api}/lustre", "--gpu-seconds", str(_GPU_SECONDS),
+            ),
+            output=console,
+            directory=vm.root.directory,
+            environment=os.environ,
+            death_signal=signal.SIGKILL,
+        )  # fmt: skip
+
+
+def _slurmd_options(vm: _Vm) -> tuple[str, ...] | None:
+    """What the boot has handed to slurmd, but for the place of the configuration; None where no
+    slurmd is to start."""
+    try:
+        text = vm.root.path("run", "slurm-hooks", "slurmd").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    words = shlex.split(text.partition("=")[2].strip().strip('"'))
+    # Configless slurmds of one machine would share one munged and one /run/slurm.
+    if "--conf-server" in words:
+        place = words.index("--conf-server")
+        del words[place : place + 2]
+    return ("-f", str(vm.layout.slurm_conf), *words)
+
+
+def _start_slurmd(vm: _Vm, options: tuple[str, ...]) -> processes.ProcessIdentity:
+    spool = vm.layout.node_spools / vm.node
     shutil.rmtree(spool, ignore_errors=True)
     spool.mkdir(mode=0o700)
-    with layout.log(f"{node}.out").open("ab") as output:
+    with vm.layout.log(f"{vm.node}.out").open("ab") as output:
         return processes.start(
-            (program, "-D", "-b", "-N", node, "-f", str(layout.slurm_conf)),
+            (str(vm.slurmd), "-D", "-b", *options),
             output=output,
             directory=spool,
-            environment={**os.environ, "SLURM_CONF": str(layout.slurm_conf)},
+            environment={**os.environ, "SLURM_CONF": str(vm.layout.slurm_conf)},
             death_signal=signal.SIGKILL,
         )
 
 
-def _write_identity(layout: Layout, node: str) -> None:
+def _write_identity(vm: _Vm) -> None:
     identity = json.dumps(asdict(processes.identify_self()))
-    layout.guest(node).write_text(identity + "\n", encoding="utf-8")
+    # As a whole: whoever wants to reboot the VM may be reading it.
+    path = vm.layout.guest(vm.node)
+    temporary = path.with_suffix(".new")
+    temporary.write_text(identity + "\n", encoding="utf-8")
+    temporary.replace(path)
 
 
 if __name__ == "__main__":

@@ -114,6 +114,11 @@ class Layout:
         return self.directory / "nodes"
 
     @property
+    def provisions(self) -> Path:
+        """What the emulated project has beside VMs."""
+        return self.directory / "provisions.json"
+
+    @property
     def hardware(self) -> Path:
         """What each node has."""
         return self.directory / "hardware.json"

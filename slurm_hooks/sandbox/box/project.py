@@ -64,6 +64,14 @@ class EmulatedProject:
             for item in self._aggregated("instances")
         ]
 
+    def serial_output(self, name: str) -> str:
+        """What a VM has written to its serial console; empty where there is no such VM."""
+        for found in self.instances():
+            if found.name == name:
+                page = self._get(f"zones/{found.zone}/instances/{quote(name)}/serialPort")
+                return str(page.get("contents", ""))
+        return ""
+
     def templates(self) -> list[str]:
         """The names of all instance templates, global and regional."""
         return [item["name"] for item in self._aggregated("instanceTemplates")]

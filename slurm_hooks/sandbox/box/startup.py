@@ -24,6 +24,7 @@ from slurm_hooks.sandbox.box.layout import (
     remove_directory,
 )
 from slurm_hooks.sandbox.box.ports import free_port_block
+from slurm_hooks.sandbox.box.provisions import Provisions, provide
 from slurm_hooks.sandbox.box.state import BoxState, DaemonName, Ports, read_state, write_state
 from slurm_hooks.sandbox.box.waiting import wait_until
 from slurm_hooks.sandbox.emulator.control import EmulatorControl, EmulatorControlError
@@ -111,6 +112,17 @@ def start_daemon(state: BoxState, daemon: DaemonName) -> None:
         return False
 
     wait_until(f"{daemon} answers", answers, _START_SECONDS)
+    if daemon is DaemonName.EMULATOR:
+        _provide(layout, state)
+
+
+def _provide(layout: Layout, state: BoxState) -> None:
+    """Make in the project what no emulator has of itself."""
+    text = layout.provisions.read_text(encoding="utf-8")
+    try:
+        provide(_control(state), Provisions.model_validate_json(text), layout.munge_key)
+    except EmulatorControlError as error:
+        raise BoxError(f"the emulated project cannot be set up: {error}") from None
 
 
 def _answers(state: BoxState, daemon: DaemonName) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from slurm_hooks.sandbox.emulator import (
     deletions,
+    group_access,
     group_rules,
     memberships,
     operations,
@@ -80,8 +81,10 @@ def insert(world: World, call: Call, scope: Scope, body: Json) -> Operation:
         if world.templates.get((template.scope, template.name)) is not template:
             text = f"The resource '{world.path(template.path)}' was not found"
             return failure("RESOURCE_NOT_FOUND", text)
-        world.groups[scope, name] = group
-        return None
+        problem = group_access.problem_of(world, template)
+        if problem is None:
+            world.groups[scope, name] = group
+        return problem
 
     def complete() -> None:
         group.state = GroupState.READY

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from slurm_hooks.sandbox.emulator import roles
@@ -85,6 +85,10 @@ class Policy:
         """Let the policy show these bindings; what is inherited stays."""
         inherited = [binding for binding in self.bindings if binding.inherited]
         self.bindings = [*dict.fromkeys(bindings), *inherited]
+
+    def inherited(self) -> Policy:
+        """What the policy above shows, of which these bindings are inherited."""
+        return Policy([replace(one, inherited=False) for one in self.bindings if one.inherited])
 
     def to_json(self, version: int) -> Json:
         """The policy as getIamPolicy answers. Below version 3 a condition is left out, and its

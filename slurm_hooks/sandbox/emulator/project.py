@@ -103,10 +103,11 @@ class FileSystem:
 
 @dataclass(slots=True)
 class Secret:
-    """A secret; `versions` are payloads by number from 1, None for one that is disabled."""
+    """A secret; `versions` are payloads by number from 1."""
 
     name: str
-    versions: list[bytes | None] = field(default_factory=list)
+    versions: list[bytes] = field(default_factory=list)
+    disabled: set[int] = field(default_factory=set)
     policy: Policy = field(default_factory=Policy)
 
 
@@ -136,6 +137,8 @@ class Project:
     filestores: dict[tuple[str, str], FileSystem] = field(default_factory=dict)
     lustres: dict[tuple[str, str], FileSystem] = field(default_factory=dict)
     secrets: dict[str, Secret] = field(default_factory=dict)
+    parent: str = ""
+    """The organisation above, `organizations/1`; inherited roles are those of its policy."""
 
     def allows(self, member: str, permission: str, now: datetime, *policies: Policy) -> bool:
         """Whether a member may do something on the project, or on a resource with a policy."""

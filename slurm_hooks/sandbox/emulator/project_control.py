@@ -24,6 +24,10 @@ class ProjectControl:
     def __init__(self, call: Call) -> None:
         self._call = call
 
+    def reset(self) -> None:
+        """Let the project and its quotas be as at the beginning; VMs and groups stay."""
+        self._call("POST", "project/reset", {})
+
     def grant(
         self,
         role: str,
@@ -55,6 +59,10 @@ class ProjectControl:
     def set_caller(self, member: str) -> None:
         """Let calls without a token be this member's, e.g. `user:somebody@example.com`."""
         self._call("PUT", "caller", {"member": member})
+
+    def set_parent(self, name: str) -> None:
+        """Put the project into an organisation (`organizations/1`), or into none with ""."""
+        self._call("PUT", "parent", {"name": name})
 
     def set_service(self, name: str, enabled: bool) -> None:
         """Enable or disable an API, e.g. `file.googleapis.com`."""
@@ -145,7 +153,11 @@ class ProjectControl:
 
     def disable_secret_version(self, name: str, version: int) -> None:
         """Disable a version of a secret."""
-        self._call("POST", f"secrets/{quote(name)}/versions/{version}/disable", {})
+        self._call("PUT", f"secrets/{quote(name)}/versions/{version}", {"enabled": False})
+
+    def enable_secret_version(self, name: str, version: int) -> None:
+        """Enable a version of a secret again."""
+        self._call("PUT", f"secrets/{quote(name)}/versions/{version}", {"enabled": True})
 
     def remove(self, path: str) -> None:
         """Remove a thing by its path here, e.g. `networks/default` or `filestores/Z/home`."""

@@ -29,6 +29,11 @@ DEFAULT_LIMITS: dict[str, float] = {
 }
 
 
+GPUS_ALL_REGIONS = "GPUS_ALL_REGIONS"
+PROJECT_LIMITS = {"INSTANCE_TEMPLATES": 3000.0, GPUS_ALL_REGIONS: _PLENTY}
+"""Those of the whole project, which stand here with an empty region."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExceededQuota:
     """A quota that does not allow more."""
@@ -70,14 +75,15 @@ class QuotaTable:
     def listed(self, region: str) -> list[dict[str, Any]]:
         """The `quotas` member of a region."""
         metrics = set(DEFAULT_LIMITS) | {metric for place, metric in self.limits if place == region}
-        return [
-            {
-                "metric": metric,
-                "limit": self.limit(region, metric),
-                "usage": float(self.used[region, metric]),
-            }
-            for metric in sorted(metrics)
-        ]
+        return [self._shown(region, metric, DEFAULT_LIMITS) for metric in sorted(metrics)]
+
+    def listed_of_project(self) -> list[dict[str, Any]]:
+        """The `quotas` member of the project. GPUs of all regions are not counted here."""
+        return [self._shown("", metric, PROJECT_LIMITS) for metric in sorted(PROJECT_LIMITS)]
+
+    def _shown(self, region: str, metric: str, defaults: dict[str, float]) -> dict[str, Any]:
+        limit = self.limits.get((region, metric), defaults.get(metric, 0.0))
+        return {"metric": metric, "limit": limit, "usage": float(self.used[region, metric])}
 
 
 def needs_of(properties: dict[str, Any], count: int = 1) -> Counter[str]:

@@ -99,6 +99,8 @@ def _cloud_nodes(options: RenderOptions) -> Iterator[Line]:
 
 def _slurmctld_parameters(options: RenderOptions) -> Iterator[tuple[str, str]]:
     yield "idle_on_node_suspend", "a node that was DOWN comes back idle once its VM is gone."
+    if options.configless:
+        yield "enable_configless", "nodes that boot fetch all of this from slurmctld."
     if options.slurm_version < (23, 11):
         yield (
             "cloud_reg_addrs",

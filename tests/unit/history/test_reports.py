@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,15 +12,8 @@ from pathlib import Path
 import pytest
 
 from slurm_hooks.history.database import HistoryUnavailable
-from slurm_hooks.history.reports import (
-    FILE_NAME,
-    FaultAction,
-    FaultBehavior,
-    FaultReport,
-    FaultReports,
-    ReportOpen,
-    ReportState,
-)
+from slurm_hooks.history.report import FaultAction, FaultBehavior, FaultReport, ReportState
+from slurm_hooks.history.reports import FILE_NAME, FaultReports, ReportOpen
 from tests.unit.reconcile.builders import NOW
 
 REPORT = FaultReport(
@@ -89,6 +83,14 @@ def test_report_that_is_over_is_not_opened_again(reports: FaultReports) -> None:
     reports.keep(over)
     reports.keep(replace(ordered, state=ReportState.REPLACING))
     assert reports.latest(1) == [over]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_file_that_root_makes_belongs_to_the_daemon(reports: FaultReports) -> None:
+    os.chown(reports.path.parent, 4711, 4712)
+    reports.order(REPORT)
+    status = reports.path.stat()
+    assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (4711, 4712, 0o600)
 
 
 def test_file_that_is_none_of_ours_is_unavailable(reports: FaultReports) -> None:

@@ -10,6 +10,8 @@ from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.model import InstanceStatus, RequestReference, RequestState, ResizeRequest
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.events import FILE_NAME, EventHistory
+from slurm_hooks.history.reports import FILE_NAME as REPORTS_FILE
+from slurm_hooks.history.reports import FaultReports
 from slurm_hooks.reconcile.actions import Plan
 from slurm_hooks.reconcile.passes import Passes
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
@@ -41,6 +43,7 @@ class Scenario:
         names = self.cluster.node_names("a3u")
         self.slurm.add_nodes(names, partition="a3u", state=POWERED_DOWN_CLOUD)
         self.history = EventHistory(self.spool / FILE_NAME)
+        self.reports = FaultReports(self.spool / REPORTS_FILE)
         self.restart()
 
     def restart(self) -> None:
@@ -55,6 +58,7 @@ class Scenario:
             consoles,
             lambda: self.now + self.skew,
             history=self.history,
+            reports=self.reports,
         )
 
     def apply(self, cluster: Cluster) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from slurm_hooks.cluster.topology import Cluster, ProvisioningModel
-from slurm_hooks.compute.model import InstanceStatus, RequestState
+from slurm_hooks.compute.model import Instance, InstanceStatus, RequestState
 from slurm_hooks.reconcile.actions import (
     CreateInstances,
     DeleteInstance,
@@ -94,6 +94,12 @@ def test_removal_holds_for_a_node_that_a_person_has_drained_and_keeps_the_words(
     assert updates(up(busy, JobState.RUNNING)) == []
     off_with_words = replace(off(N1), reason="mind the fan")
     assert updates(World([off_with_words], cluster=SMALL)) == [(N1, DRAIN, "mind the fan")]
+
+
+@pytest.mark.parametrize("vms", [[], [vm(N1, InstanceStatus.TERMINATED)]], ids=["gone", "bad"])
+def test_removal_holds_where_the_vm_of_a_drained_node_is_lost(vms: list[Instance]) -> None:
+    drained = node(N1, NodeFlag.DRAIN, base=BaseState.DOWN, reason="to be removed")
+    assert updates(World([drained], vms=vms, cluster=SMALL)) == [(N1, DOWN, "to be removed")]
 
 
 @pytest.mark.parametrize(

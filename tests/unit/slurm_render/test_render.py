@@ -298,6 +298,13 @@ def test_configless_nodes_are_sent_files_beside_slurm_conf_only() -> None:
         assert "/" not in line
 
 
+@pytest.mark.parametrize("configless", [False, True])
+def test_slurmctld_sends_files_where_nodes_are_to_be_configless(configless: bool) -> None:
+    options = RenderOptions(slurm_version=(24, 11), configless=configless)
+    texts = "".join(render(cluster_of(pool("p")), options).values())
+    assert ("enable_configless" in texts) is configless
+
+
 def test_rendered_file_is_recognised_until_it_is_edited() -> None:
     texts = render(cluster_of(pool("p")), RenderOptions(slurm_version=(24, 11)))
     for text in texts.values():

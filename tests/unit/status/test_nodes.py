@@ -19,6 +19,7 @@ from slurm_hooks.compute.model import (
 )
 from slurm_hooks.health.model import Verdict
 from slurm_hooks.history.event import EventKind
+from slurm_hooks.history.report import FaultAction, FaultReport, ReportState
 from slurm_hooks.reconcile.repairs import log_of
 from slurm_hooks.reconcile.snapshot import System, Unavailable
 from slurm_hooks.slurm.model import BaseState, JobState, Node, NodeFlag
@@ -334,6 +335,27 @@ HELD_SAYS = (
 @pytest.mark.parametrize(("world", "state", "detail"), tuple(away()))
 def test_node_that_is_off_says_when_it_comes(world: World, state: NodeState, detail: str) -> None:
     assert found(world, N0) == (state, detail)
+
+
+def test_node_that_a_person_reported_is_under_repair_until_the_report_is_over() -> None:
+    report = FaultReport(
+        N0,
+        "a3u",
+        "us-central1-a",
+        "70",
+        FaultAction.DELETE,
+        NOW,
+        NOW,
+        ordered_by="ann",
+        state=ReportState.REPLACING,
+        detail="its VM is deleted",
+    )
+    assert found(registered(up(N0)), N0, report=report) == (
+        NodeState.REPAIRING,
+        "reported faulty by ann, REPLACING: its VM is deleted",
+    )
+    both = World([up(N0), up(N1)], vms=[vm(N0), vm(N1)], cluster=STATIC)
+    assert found(both, N1, report=report) == (NodeState.RUNNING, "")
 
 
 def test_end_of_life_is_that_of_the_vm() -> None:

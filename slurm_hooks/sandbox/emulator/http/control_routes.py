@@ -237,7 +237,7 @@ def _set_gpu_state(service: Service, names: dict[str, str], body: Json) -> Json:
 
 
 def _set_quota(service: Service, names: dict[str, str], body: Json) -> Json:
-    if body["region"] not in service.world.places.regions:
+    if body["region"] not in ("", *service.world.places.regions):
         raise ValueError(f"region {body['region']!r} is not served")
     pair = (str(body["region"]), str(body["metric"]))
     service.world.quotas.limits[pair] = float(body["limit"])

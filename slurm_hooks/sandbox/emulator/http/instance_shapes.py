@@ -203,7 +203,7 @@ def project(world: World) -> Json:
         "creationTimestamp": EPOCH,
         "name": identifiers.project,
         "commonInstanceMetadata": {"kind": "compute#metadata", "fingerprint": fingerprint([])},
-        "quotas": [{"metric": "INSTANCE_TEMPLATES", "limit": 3000.0, "usage": 0.0}],
+        "quotas": world.quotas.listed_of_project(),
         "selfLink": link(world, "").rstrip("/"),
         "defaultServiceAccount": f"{number}-compute@developer.gserviceaccount.com",
         "xpnProjectStatus": "UNSPECIFIED_XPN_PROJECT_STATUS",

@@ -21,6 +21,7 @@ from slurm_hooks.sandbox.emulator.project import (
     Secret,
     ServiceAccount,
     Subnetwork,
+    healthy,
 )
 from slurm_hooks.sandbox.emulator.records import Json
 from slurm_hooks.sandbox.emulator.settings import camel_case
@@ -73,8 +74,20 @@ def _revoke(service: Service, names: dict[str, str], body: Json) -> Json:
     return {"removed": policy.revoke(str(body["role"]), str(body["member"]))}
 
 
+def _reset(service: Service, names: dict[str, str], body: Json) -> Json:
+    world = service.world
+    world.project = healthy(world.identifiers, world.places)
+    world.quotas.limits.clear()
+    return {}
+
+
 def _set_caller(service: Service, names: dict[str, str], body: Json) -> Json:
     service.world.project.caller = str(body["member"])
+    return {}
+
+
+def _set_parent(service: Service, names: dict[str, str], body: Json) -> Json:
+    service.world.project.parent = str(body["name"])
     return {}
 
 
@@ -162,12 +175,12 @@ def _put_secret(service: Service, names: dict[str, str], body: Json) -> Json:
     return {"version": len(secret.versions)}
 
 
-def _disable_version(service: Service, names: dict[str, str], body: Json) -> Json:
+def _set_version(service: Service, names: dict[str, str], body: Json) -> Json:
     secret = service.world.project.secrets.get(names["name"])
     number = int(names["version"])
     if secret is None or not 0 < number <= len(secret.versions):
         raise NoSuchThing(f"there is no version {number} of a secret {names['name']!r}")
-    secret.versions[number - 1] = None
+    (secret.disabled.discard if body["enabled"] else secret.disabled.add)(number)
     return {}
 
 
@@ -186,7 +199,9 @@ def _removal(attribute: str, *parts: str) -> Control:
 PROJECT_CONTROLS: tuple[tuple[str, str, Control], ...] = (
     ("POST", "iam/grant", _grant),
     ("POST", "iam/revoke", _revoke),
+    ("POST", "project/reset", _reset),
     ("PUT", "caller", _set_caller),
+    ("PUT", "parent", _set_parent),
     ("PUT", "services/{name}", _set_service),
     ("PUT", "serviceAccounts/{name}", _put_account),
     ("DELETE", "serviceAccounts/{name}", _removal("service_accounts", "name")),
@@ -205,6 +220,6 @@ PROJECT_CONTROLS: tuple[tuple[str, str, Control], ...] = (
     ("DELETE", "lustres/{location}/{name}", _removal("lustres", "location", "name")),
     ("PUT", "secrets/{name}", _put_secret),
     ("DELETE", "secrets/{name}", _removal("secrets", "name")),
-    ("POST", "secrets/{name}/versions/{version}/disable", _disable_version),
+    ("PUT", "secrets/{name}/versions/{version}", _set_version),
 )
 """Method, path and what it does."""

@@ -81,8 +81,10 @@ def _test_project(world: World, call: ServiceCall) -> Json:
 def _get_project(world: World, call: ServiceCall) -> Json:
     call.require(world, "resourcemanager.projects.get", f"projects/{call.names['project']}")
     identifiers = world.identifiers
+    parent = world.project.parent
     return {
         "name": f"projects/{identifiers.project_number}",
+        **({"parent": parent} if parent else {}),
         "projectId": identifiers.project,
         "state": "ACTIVE",
         "displayName": identifiers.project,
@@ -94,6 +96,20 @@ def _get_project_policy(world: World, call: ServiceCall) -> Json:
     resource = f"projects/{call.names['project']}"
     call.require(world, "resourcemanager.projects.getIamPolicy", resource)
     return policy_to_json(world.project.policy, call)
+
+
+def _get_organization_policy(world: World, call: ServiceCall) -> Json:
+    resource = f"organizations/{call.names['organization']}"
+    above = world.project.policy.inherited()
+    if resource != world.project.parent or not above.allows(
+        call.member, "resourcemanager.organizations.getIamPolicy", world.now
+    ):
+        raise ServiceError(403, f"The caller does not have permission on {resource}.")
+    return policy_to_json(above, call)
+
+
+def _token_info(world: World, call: ServiceCall) -> Json:
+    return {"email": call.member.partition(":")[2], "email_verified": "true", "expires_in": "3599"}
 
 
 def _service(world: World, name: str) -> Json:
@@ -221,6 +237,16 @@ PROJECT_SERVICES = (
     *_resource_manager("v3"),
     *_resource_manager("v1"),
     ServiceRoute(RESOURCE_MANAGER, "GET", f"/v3{_PROJECT}", _get_project),
+    ServiceRoute(
+        RESOURCE_MANAGER,
+        "POST",
+        "/v3/organizations/{organization}:getIamPolicy",
+        _get_organization_policy,
+        _OPTIONS,
+    ),
+    ServiceRoute(
+        IAM, "GET", "/tokeninfo", _token_info, parameters=frozenset({"access_token", "id_token"})
+    ),
     ServiceRoute(SERVICE_USAGE, "GET", _SERVICES, _list_services, parameters=_LIST),
     ServiceRoute(SERVICE_USAGE, "GET", f"{_SERVICES}/{{service}}", _get_service),
     ServiceRoute(SERVICE_USAGE, "POST", f"{_SERVICES}/{{service}}:enable", _enable_service),

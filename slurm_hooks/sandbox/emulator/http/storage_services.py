@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from slurm_hooks.sandbox.emulator.http.project_services import (
     policy_to_json,
@@ -146,32 +147,45 @@ def _test_secret(world: World, call: ServiceCall) -> Json:
     return tested_permissions(world, call, _secret(world, call).policy)
 
 
-def _version(world: World, call: ServiceCall, secret: Secret) -> tuple[str, bytes | None]:
-    """The name and payload of a version; `latest` is the last one."""
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """A version of a secret by its full name."""
+
+    name: str
+    payload: bytes
+    state: str
+
+
+def _version(world: World, call: ServiceCall, secret: Secret) -> _Version:
+    """The version that a call names; `latest` is the last one."""
     text = call.names["version"]
     number = len(secret.versions) if text == "latest" else int(text) if text.isdigit() else 0
     name = f"{_secret_name(world, secret.name)}/versions/{number or text}"
     if not 0 < number <= len(secret.versions):
         raise ServiceError(404, f"Secret Version [{name}] not found.")
-    return name, secret.versions[number - 1]
+    state = "DISABLED" if number in secret.disabled else "ENABLED"
+    return _Version(name, secret.versions[number - 1], state)
 
 
 def _get_version(world: World, call: ServiceCall) -> Json:
-    name, payload = _version(world, call, _require(world, call, "versions.get"))
+    version = _version(world, call, _require(world, call, "versions.get"))
     return {
-        "name": name,
+        "name": version.name,
         "createTime": utc_timestamp(world.now),
-        "state": "DISABLED" if payload is None else "ENABLED",
+        "state": version.state,
         "replicationStatus": {"automatic": {}},
-        "etag": fingerprint([name, payload is None]),
+        "etag": fingerprint([version.name, version.state]),
     }
 
 
 def _access_version(world: World, call: ServiceCall) -> Json:
-    name, payload = _version(world, call, _require(world, call, "versions.access"))
-    if payload is None:
-        raise ServiceError(412, f"Secret Version [{name}] is in DISABLED state.")
-    return {"name": name, "payload": {"data": base64.b64encode(payload).decode()}}
+    version = _version(world, call, _require(world, call, "versions.access"))
+    if version.state != "ENABLED":
+        raise ServiceError(412, f"Secret Version [{version.name}] is in DISABLED state.")
+    return {
+        "name": version.name,
+        "payload": {"data": base64.b64encode(version.payload).decode()},
+    }
 
 
 def _file_systems(

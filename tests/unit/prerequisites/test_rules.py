@@ -1,0 +1,363 @@
+"""What each rule makes of facts, without any service."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from slurm_hooks.cluster.topology import Cluster
+from slurm_hooks.prerequisites.facts import (
+    FileSystem,
+    Image,
+    MachineType,
+    Network,
+    PolicyBinding,
+    ProjectFacts,
+    ProjectIdentity,
+    Quota,
+    Reservation,
+    SecretVersion,
+    Subnetwork,
+    Unread,
+    ZonalName,
+)
+from slurm_hooks.prerequisites.model import Finding, Outcome, is_good
+from slurm_hooks.prerequisites.permissions import ACT_AS, needed_permissions
+from slurm_hooks.prerequisites.rules.quotas import needs_by_region
+from slurm_hooks.prerequisites.rules.services import needed_services
+from slurm_hooks.prerequisites.run import judge
+from tests.unit.cluster.files import build
+from tests.unit.prerequisites.cluster_files import (
+    ACCOUNT,
+    IMAGE,
+    INSTANCES,
+    RESERVATION,
+    rich_document,
+)
+
+ZONE, REGION = "us-central1-a", "us-central1"
+NETWORK = "projects/demo/global/networks/default"
+SUBNETWORK = f"projects/demo/regions/{REGION}/subnetworks/default"
+AGENT = "serviceAccount:123@cloudservices.gserviceaccount.com"
+CLOSED = Unread("closed", denied=True)
+SILENT = Unread("no answer")
+READER = PolicyBinding("roles/secretmanager.secretAccessor", (f"serviceAccount:{ACCOUNT}",))
+
+
+def cluster(**changes: Any) -> Cluster:
+    return build({**rich_document(), **changes})
+
+
+def good_facts(of: Cluster) -> ProjectFacts:
+    """Facts in which everything is right."""
+    account = f"serviceAccount:{ACCOUNT}"
+    looks = tuple(PolicyBinding(role, (account,)) for role in ("roles/viewer",))
+    return ProjectFacts(
+        project="demo",
+        caller="user:me@example.com",
+        account=ACCOUNT,
+        identity=ProjectIdentity("123"),
+        policy=(PolicyBinding("roles/editor", (AGENT,)), *looks),
+        permissions=needed_permissions(of),
+        account_permissions=frozenset({ACT_AS}),
+        services=frozenset(
+            {*needed_services(of), "cloudresourcemanager.googleapis.com", "iam.googleapis.com"}
+        ),
+        network=Network(is_automatic=True),
+        subnetworks={SUBNETWORK: Subnetwork(NETWORK)},
+        images={IMAGE: Image("X86_64")},
+        machine_types={
+            ZonalName(ZONE, name): MachineType("X86_64")
+            for name in ("n2-standard-8", "a3-ultragpu-8g", "a4-highgpu-8g")
+        },
+        disk_types={ZonalName(ZONE, "pd-ssd"): True},
+        accelerator_types={ZonalName(ZONE, "nvidia-b200"): True},
+        quotas={REGION: good_quotas()},
+        reservations={RESERVATION: Reservation("a4-highgpu-8g", 3, 0, "READY", True)},
+        filestores={f"{INSTANCES}/home": FileSystem("default", "READY")},
+        lustres={f"{INSTANCES}/scratch": FileSystem(NETWORK, "ACTIVE")},
+        secret=SecretVersion("ENABLED"),
+        secret_policy=(READER,),
+    )
+
+
+def good_quotas() -> dict[str, Quota]:
+    return {
+        "INSTANCES": Quota(100),
+        "PREEMPTIBLE_NVIDIA_H200_GPUS": Quota(16),
+        "ACTIVE_RESIZE_REQUESTS": Quota(100),
+    }
+
+
+def bad(of: Cluster | None = None, **changes: Any) -> list[Finding]:
+    """What is not right when facts are changed."""
+    of = of or cluster()
+    findings = judge(of, replace(good_facts(of), **changes))
+    return [one for one in findings if one.outcome is not Outcome.PASS]
+
+
+def test_nothing_is_wrong_with_good_facts() -> None:
+    assert bad() == []
+
+
+FAIL, WARN, UNKNOWN = Outcome.FAIL, Outcome.WARN, Outcome.UNKNOWN
+ONE_PLACE = [
+    ({"permissions": frozenset()}, "own permissions", FAIL, "instanceAdmin.v1"),
+    ({"permissions": SILENT}, "own permissions", UNKNOWN, ""),
+    ({"account_permissions": frozenset()}, "node service account", FAIL, "serviceAccountUser"),
+    ({"account_permissions": None}, "node service account", FAIL, "service-accounts create nodes"),
+    ({"account_permissions": SILENT}, "node service account", UNKNOWN, ""),
+    ({"services": SILENT}, "enabled APIs", UNKNOWN, ""),
+    ({"services": CLOSED}, "enabled APIs", UNKNOWN, "serviceUsageViewer"),
+    ({"network": CLOSED}, "network", UNKNOWN, "roles/compute.networkViewer"),
+    ({"network": None}, "network", FAIL, "networks create default --subnet-mode=custom"),
+    ({"subnetworks": {SUBNETWORK: None}}, "subnetwork", FAIL, "subnets create default"),
+    ({"subnetworks": {SUBNETWORK: SILENT}}, "subnetwork", UNKNOWN, ""),
+    (
+        {"subnetworks": {SUBNETWORK: Subnetwork("projects/123/global/networks/other")}},
+        "subnetwork",
+        FAIL,
+        "",
+    ),
+    ({"images": {IMAGE: None}}, "image", FAIL, "images list --project=demo"),
+    ({"images": {IMAGE: CLOSED}}, "image", UNKNOWN, "roles/compute.imageUser"),
+    ({"images": {IMAGE: Image("ARM64")}}, "image", FAIL, ""),
+    ({"images": {IMAGE: Image("", "DELETED")}}, "image", FAIL, "images deprecate node"),
+    ({"images": {IMAGE: Image("", "DEPRECATED")}}, "image", WARN, "images list"),
+    ({"disk_types": {ZonalName(ZONE, "x"): None}}, "disk type", FAIL, "--filter=name=x"),
+    ({"disk_types": {ZonalName(ZONE, "x"): SILENT}}, "disk type", UNKNOWN, ""),
+    ({"machine_types": {ZonalName(ZONE, "x"): None}}, "machine type", FAIL, "machine-types list"),
+    (
+        {"accelerator_types": {ZonalName(ZONE, "x"): None}},
+        "accelerator type",
+        FAIL,
+        "accelerator-types list",
+    ),
+    ({"quotas": {REGION: SILENT}}, "quota", UNKNOWN, ""),
+    ({"reservations": {RESERVATION: None}}, "reservation", FAIL, "reservations create r1"),
+    ({"reservations": {RESERVATION: CLOSED}}, "reservation", UNKNOWN, "roles/compute.viewer"),
+    (
+        {"reservations": {RESERVATION: Reservation("a4-highgpu-4g", 3, 0, "READY", True)}},
+        "reservation",
+        FAIL,
+        "",
+    ),
+    (
+        {"reservations": {RESERVATION: Reservation("a4-highgpu-8g", 3, 0, "CREATING", True)}},
+        "reservation",
+        WARN,
+        "",
+    ),
+    (
+        {"reservations": {RESERVATION: Reservation("a4-highgpu-8g", 2, 0, "READY", True)}},
+        "reservation size",
+        WARN,
+        "reservations update r1 --zone=us-central1-a --vm-count=3",
+    ),
+    (
+        {"reservations": {RESERVATION: Reservation("a4-highgpu-8g", 0, 0, "READY", True)}},
+        "reservation size",
+        FAIL,
+        "--vm-count=3",
+    ),
+    (
+        {"filestores": {f"{INSTANCES}/home": CLOSED}},
+        "Filestore instance",
+        UNKNOWN,
+        "roles/file.viewer",
+    ),
+    (
+        {"lustres": {f"{INSTANCES}/scratch": FileSystem(NETWORK, "CREATING")}},
+        "Lustre instance",
+        FAIL,
+        "lustre instances describe scratch",
+    ),
+    ({"secret": CLOSED}, "key secret", UNKNOWN, "roles/secretmanager.viewer"),
+    ({"secret": SecretVersion("DESTROYED")}, "key secret", FAIL, "versions add munge"),
+    ({"secret": SecretVersion("DISABLED")}, "key secret", FAIL, "versions enable 1"),
+    ({"secret": None}, "key secret", FAIL, "versions add munge"),
+    ({"secret": None, "secret_policy": None}, "key secret", FAIL, "secrets create munge"),
+    ({"secret_policy": ()}, "key secret", FAIL, "roles/secretmanager.secretAccessor"),
+    ({"secret_policy": SILENT}, "key secret", UNKNOWN, "roles/secretmanager.secretAccessor"),
+]
+
+
+@pytest.mark.parametrize(("changes", "check", "outcome", "fix"), ONE_PLACE)
+def test_one_wrong_fact_is_one_finding_with_its_command(
+    changes: dict[str, Any], check: str, outcome: Outcome, fix: str
+) -> None:
+    (finding,) = bad(**changes)
+    assert (finding.check, finding.outcome) == (check, outcome)
+    command = " ".join(finding.fix)
+    assert fix in command
+    assert bool(fix) == bool(command)
+    assert finding.detail
+    assert is_good((finding,)) is (outcome is not Outcome.FAIL)
+
+
+def test_missing_apis_are_named_one_by_one() -> None:
+    found = {one.subject: one for one in bad(services=frozenset())}
+    assert set(found) == {
+        "compute.googleapis.com",
+        "file.googleapis.com",
+        "lustre.googleapis.com",
+        "secretmanager.googleapis.com",
+        "cloudresourcemanager.googleapis.com",
+        "iam.googleapis.com",
+    }
+    assert found["file.googleapis.com"].outcome is Outcome.FAIL
+    assert found["iam.googleapis.com"].outcome is Outcome.WARN
+    assert found["file.googleapis.com"].fix[:4] == (
+        "gcloud",
+        "services",
+        "enable",
+        "file.googleapis.com",
+    )
+
+
+def agent_findings(*roles: str, **changes: Any) -> dict[str, Outcome]:
+    bindings = (*(PolicyBinding(role, (AGENT,)) for role in roles), LOOKS)
+    of = cluster()
+    findings = judge(of, replace(good_facts(of), **{"policy": bindings, **changes}))
+    agent = "Google APIs Service Agent"
+    return {one.subject.split()[1]: one.outcome for one in findings if one.check == agent}
+
+
+LOOKS = PolicyBinding("roles/viewer", (f"serviceAccount:{ACCOUNT}",))
+BOTH = {"create": Outcome.PASS, "attach": Outcome.PASS}
+NEITHER = {"create": Outcome.FAIL, "attach": Outcome.FAIL}
+
+
+@pytest.mark.parametrize(
+    ("roles", "outcomes"),
+    [
+        (("roles/editor",), BOTH),
+        (("roles/owner",), BOTH),
+        (("roles/compute.instanceGroupManagerServiceAgent",), BOTH),
+        (("roles/compute.instanceAdmin.v1", "roles/iam.serviceAccountUser"), BOTH),
+        (("roles/compute.admin", "roles/iam.serviceAccountUser"), BOTH),
+        (("roles/compute.instanceAdmin.v1",), {**BOTH, "attach": Outcome.FAIL}),
+        (("roles/iam.serviceAccountUser",), {**BOTH, "create": Outcome.FAIL}),
+        (("roles/viewer",), NEITHER),
+        ((), NEITHER),
+    ],
+)
+def test_the_agent_needs_one_complete_role_or_two(
+    roles: tuple[str, ...], outcomes: dict[str, Outcome]
+) -> None:
+    assert agent_findings(*roles) == outcomes
+
+
+def test_the_agent_may_use_the_account_by_a_role_on_it_alone() -> None:
+    on_account = (PolicyBinding("roles/iam.serviceAccountUser", (AGENT,)),)
+    found = agent_findings("roles/compute.admin", account_policy=on_account)
+    assert found == BOTH
+
+
+def test_what_a_folder_may_hide_is_not_called_missing() -> None:
+    assert agent_findings(ancestors=SILENT) == {"create": UNKNOWN, "attach": UNKNOWN}
+    above = (PolicyBinding("roles/editor", (AGENT,)),)
+    assert agent_findings(ancestors=above) == BOTH
+
+
+def test_without_the_projects_number_nothing_is_said_of_the_agent() -> None:
+    assert agent_findings(identity=CLOSED) == {"create": UNKNOWN}
+    assert agent_findings(identity=None) == {"create": UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("limit", "outcome"),
+    [(0, FAIL), (15, WARN), (16, None)],
+)
+def test_flex_start_gpus_are_counted_among_the_preemptible_ones(
+    limit: int, outcome: Outcome | None
+) -> None:
+    quotas = {**good_quotas(), "PREEMPTIBLE_NVIDIA_H200_GPUS": Quota(limit)}
+    found = bad(quotas={REGION: quotas})
+    assert [one.outcome for one in found] == ([outcome] if outcome else [])
+    for one in found:
+        assert "--quota-id=PREEMPTIBLE-NVIDIA-H200-GPUS-per-project-region" in one.fix
+        assert "--preferred-value=16" in one.fix
+        assert f"--dimensions=region={REGION}" in one.fix
+
+
+def test_static_nodes_must_fit_their_quota_and_dynamic_ones_may_wait() -> None:
+    document = rich_document()
+    document["node_pools"][1]["scaling_spec"] = {"min_node_count": 1, "max_node_count": 2}
+    for limit, outcome in ((7, FAIL), (8, WARN)):
+        quotas = {**good_quotas(), "PREEMPTIBLE_NVIDIA_H200_GPUS": Quota(limit)}
+        (found,) = bad(build(document), quotas={REGION: quotas})
+        assert (found.outcome, found.subject.split()[2]) == (outcome, REGION)
+
+
+def test_on_demand_gpus_have_a_quota_of_their_own_and_reserved_ones_none() -> None:
+    document = rich_document()
+    document["node_pools"][1]["provisioning_model"] = "ON_DEMAND"
+    needs = needs_by_region(build(document))[REGION]
+    assert needs.most == {"INSTANCES": 3, "NVIDIA_H200_GPUS": 16}
+    assert needs.least == {"INSTANCES": 1, "NVIDIA_H200_GPUS": 0}
+
+
+def test_a_quota_that_the_region_does_not_list_is_not_called_missing() -> None:
+    quotas = {key: one for key, one in good_quotas().items() if key == "INSTANCES"}
+    assert [one.outcome for one in bad(quotas={REGION: quotas})] == [UNKNOWN, UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    ("quota", "outcome"), [(Quota(0), FAIL), (Quota(5, usage=5), WARN), (Quota(5, usage=4), None)]
+)
+def test_active_resize_requests_need_places(quota: Quota, outcome: Outcome | None) -> None:
+    found = bad(quotas={REGION: {**good_quotas(), "ACTIVE_RESIZE_REQUESTS": quota}})
+    assert [one.outcome for one in found] == ([outcome] if outcome else [])
+
+
+def test_a_network_that_makes_no_subnetworks_needs_one_named() -> None:
+    of = cluster(network={"network": NETWORK})
+    assert bad(of, subnetworks={}) == []
+    (found,) = bad(of, subnetworks={}, network=Network(is_automatic=False))
+    assert (found.check, found.outcome) == ("subnetwork", FAIL)
+    assert "network.subnetwork" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("network", "good"),
+    [
+        ("default", True),
+        (NETWORK, True),
+        ("projects/123/global/networks/default", True),
+        ("projects/9/global/networks/default", False),
+        ("other", False),
+    ],
+)
+def test_storage_must_be_in_the_clusters_network_however_that_is_written(
+    network: str, good: bool
+) -> None:
+    found = bad(filestores={f"{INSTANCES}/home": FileSystem(network, "READY")})
+    assert [one.outcome for one in found] == ([] if good else [FAIL])
+
+
+@pytest.mark.parametrize(("limit", "outcome"), [(0, FAIL), (15, WARN), (16, None)])
+def test_all_gpus_together_have_a_quota_too(limit: int, outcome: Outcome | None) -> None:
+    everywhere = {"GPUS_ALL_REGIONS": Quota(limit)}
+    found = bad(quotas={REGION: good_quotas(), "": everywhere})
+    assert [one.outcome for one in found] == ([outcome] if outcome else [])
+    for one in found:
+        assert "--quota-id=GPUS-ALL-REGIONS-per-project" in one.fix
+        assert "--preferred-value=16" in one.fix
+
+
+def test_nodes_need_not_ask_for_what_the_cluster_file_tells() -> None:
+    policy = (PolicyBinding("roles/editor", (AGENT,)),)
+    asking = [one.subject for one in bad(policy=policy)]
+    assert asking == ["may read Filestore instances of demo", "may read Lustre instances of demo"]
+    told = {f"{INSTANCES}/home": "10.0.0.2:/share"}
+    settings = {**rich_document()["slurm_hooks"], "mount_sources": told}
+    assert [one.subject for one in bad(cluster(slurm_hooks=settings), policy=policy)] == asking[1:]
+
+
+def test_a_cluster_without_secrets_and_lustre_needs_fewer_apis() -> None:
+    document = rich_document()
+    del document["slurm_hooks"], document["node_pools"][1]["lustres"]
+    assert needed_services(build(document)) == ("compute.googleapis.com", "file.googleapis.com")

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterator
 from slurm_hooks.cluster.topology import NodePool
 from slurm_hooks.compute.model import GroupReference
 from slurm_hooks.compute.ownership import decode
+from slurm_hooks.health.reason import health_reason_of
 from slurm_hooks.reconcile.actions import Expectation, ReasonCode, UpdateNode
 from slurm_hooks.reconcile.comments import gives
 from slurm_hooks.reconcile.expectations import still_holds
@@ -26,7 +27,6 @@ from slurm_hooks.reconcile.phases import Intent, VmPhase
 from slurm_hooks.reconcile.plan_recycling import held_pools
 from slurm_hooks.reconcile.plan_removals import returned
 from slurm_hooks.reconcile.reasons import is_ours
-from slurm_hooks.reconcile.repairs import health_reason_of
 from slurm_hooks.reconcile.scene import Scene
 from slurm_hooks.reconcile.specifications import is_outdated, present_generations
 from slurm_hooks.reconcile.views import NodeView

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from slurm_hooks.boot.console import BootState
 from slurm_hooks.cluster.policy import Policy
+from slurm_hooks.health.reason import health_reason_of, is_condemned
 from slurm_hooks.health.slurm_reasons import is_of_slurm
 from slurm_hooks.reconcile.actions import ReasonCode
 from slurm_hooks.reconcile.comments import gives
@@ -18,7 +19,7 @@ from slurm_hooks.reconcile.plan_nodes import wanted_since
 from slurm_hooks.reconcile.pool_record import hold_end
 from slurm_hooks.reconcile.reasons import PREFIX, is_of_person, is_ours
 from slurm_hooks.reconcile.repair_limits import forbidden
-from slurm_hooks.reconcile.repairs import RepairLog, health_reason_of, is_condemned
+from slurm_hooks.reconcile.repairs import RepairLog
 from slurm_hooks.reconcile.views import NodeView
 from slurm_hooks.slurm.model import BaseState, Node, NodeFlag
 from slurm_hooks.status.facts import NodeFacts, last_replacement

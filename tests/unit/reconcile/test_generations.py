@@ -146,7 +146,9 @@ def test_node_whose_end_has_come_is_left_to_that() -> None:
     assert updates([node(N0)], reservations=[ended]) == []
 
 
-@pytest.mark.parametrize("status", set(InstanceStatus) - {InstanceStatus.RUNNING})
+@pytest.mark.parametrize(
+    "status", [each for each in InstanceStatus if each is not InstanceStatus.RUNNING]
+)
 def test_only_nodes_on_vms_that_run_are_moved(status: InstanceStatus) -> None:
     assert not [found for found in updates([node(N0)], vms=[vm(N0, status)]) if found[2] == NEW]
 

@@ -63,6 +63,14 @@ def test_a_node_set_down_by_hand_is_drained_too_for_the_same_reason(
 
 
 @pytest.mark.parametrize(
+    "words", ["Not responding to IPMI", "Kill task failed twice, alice looks", "Low CPUs (alice)"]
+)
+def test_a_person_who_begins_with_slurms_words_is_a_person(words: str) -> None:
+    world = World([node(N0, base=BaseState.DOWN, reason=words)], vms=[vm(N0)])
+    assert changes(world) == [((NodeUpdate.DRAIN,), words)]
+
+
+@pytest.mark.parametrize(
     "not_by_hand",
     [
         node(N0, base=BaseState.DOWN, reason="Low TmpDisk (Node:1 < Config:2)"),

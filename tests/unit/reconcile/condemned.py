@@ -17,6 +17,8 @@ from tests.unit.reconcile.builders import N0, NOW, World, node, vm
 
 BOOT = "0123abcd"
 LATER_BOOT = "4567abcd"
+GPUS_MISSING = "gres/gpu count reported lower than configured (7 < 8)"
+"""Slurm's own reason for a node that registers with too few GPUs."""
 
 
 def reason(verdict: Verdict = Verdict.REPLACE, name: str = N0, **changes: object) -> str:

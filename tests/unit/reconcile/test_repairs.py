@@ -18,6 +18,7 @@ from slurm_hooks.reconcile.snapshot import System, Unavailable
 from slurm_hooks.slurm.model import BaseState, JobState, Node, NodeFlag
 from tests.unit.reconcile.builders import CLUSTER, N0, NOW, World, job, node, vm
 from tests.unit.reconcile.condemned import (
+    GPUS_MISSING,
     LATER_BOOT,
     after,
     drained,
@@ -350,9 +351,6 @@ def test_unreadable_history_repairs_nothing_and_says_so_once() -> None:
 
 def test_lost_history_starts_anew() -> None:
     assert repair_of(world_of(drained(reason(Verdict.REBOOT)))) is RepairKind.REBOOT
-
-
-GPUS_MISSING = "gres/gpu count reported lower than configured (7 < 8)"
 
 
 @pytest.mark.parametrize("text", [GPUS_MISSING, "gres/gpu:h200 count too low (7 < 8)"])

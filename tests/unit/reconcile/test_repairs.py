@@ -272,6 +272,15 @@ def test_node_of_which_no_health_run_speaks_after_its_reboot_is_replaced() -> No
     assert repair_of(world_of(again, past=past)) is None
 
 
+def test_burn_in_is_given_its_time_where_vms_boot_fast() -> None:
+    world = world_of(
+        back(f"{reason(Verdict.REBOOT)}{ISSUED}", 29),
+        past=reboot_asked_for(30),
+        cluster=replace(CLUSTER, policy=replace(CLUSTER.policy, boot_timeout_seconds=60)),
+    )
+    assert repair_of(world) is None
+
+
 def test_node_that_slurm_has_told_to_reboot_is_not_told_again_when_its_boot_is_unknown() -> None:
     waiting = drained(f"{reason(Verdict.REBOOT)}{ISSUED}")
     assert repair_of(world_of(waiting, past=reboot_asked_for(1))) is None

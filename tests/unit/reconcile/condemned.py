@@ -68,6 +68,11 @@ def repairs(plan: Plan) -> dict[str, RepairKind]:
     return {a.node: a.kind for a in plan.actions if isinstance(a, RepairNode)}
 
 
+def repair_of(world: World) -> RepairKind | None:
+    """What is asked for the one node of a world."""
+    return repairs(world.plan()).get(N0)
+
+
 def recorded(plan: Plan) -> list[Event]:
     """The events that a plan records beside those of its repairs."""
     return [e for a in plan.actions if isinstance(a, RecordEvents) for e in a.events]

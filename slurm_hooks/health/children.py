@@ -15,7 +15,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-_MOST_OUTPUT_BYTES = 64 * 1024
+_READ_BYTES = 64 * 1024
+_MOST_OUTPUT_BYTES = 1024 * 1024
+"""What DCGM tells of eight GPUs must be whole, or nobody can read it."""
 
 
 class Ended(NamedTuple):
@@ -71,7 +73,7 @@ def _listen(child: int, reader: int, deadline: float) -> Ended:
         while (left := deadline - time.monotonic()) > 0:
             ready = dict(poll.poll(left * 1000))
             if reader in ready:
-                data = os.read(reader, _MOST_OUTPUT_BYTES)
+                data = os.read(reader, _READ_BYTES)
                 output = (output + data)[-_MOST_OUTPUT_BYTES:]
                 if not data:
                     poll.unregister(reader)

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from slurm_hooks.health import hung_probe
 from slurm_hooks.health.checks.base import Check
 from slurm_hooks.health.cleared import write_cleared
 from slurm_hooks.health.host import METADATA_URL, Host
@@ -133,6 +134,7 @@ def _clear(host: Host, options: argparse.Namespace) -> int:
     if not write_cleared(host, now, by):
         print(f"cannot write below {host.state_directory}: are you root?", file=sys.stderr)
         return _MISTAKE
+    hung_probe.forget_if_gone(host)
     if options.json:
         _print_json({"cleared": now.isoformat(), "by": by})
     else:

@@ -9,11 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from slurm_hooks.health.driver.model import Driver, DriverError, Gpu
+from slurm_hooks.health.driver.model import DriverError, Gpu
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.model import Context, JobOnNode
 from slurm_hooks.health.policy import ExpectedHardware, HealthPolicy
+
+if TYPE_CHECKING:
+    from slurm_hooks.health.driver.protocol import Driver
 
 _LAST_WORDS_SECONDS = 0.5
 

@@ -61,6 +61,13 @@ def given_up(host: Host, context: Context) -> GivenUp | None:
     return None
 
 
+def forget_if_gone(host: Host) -> None:
+    """A person has dealt with what hung: Epilogs look again, unless it is there still."""
+    earlier = given_up(host, Context.EPILOG)
+    if earlier is not None and not earlier.is_there:
+        files.remove(_path(host))
+
+
 def _real_boot() -> str:
     """Of the kernel that the process runs on, whatever node is looked at: a process of another
     boot is another one, even with the same number and start."""

@@ -6,15 +6,16 @@ ask it, and none waits for it where it does not answer.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from slurm_hooks.health import files, metadata
 from slurm_hooks.health.host import Host
 
 _FILE = "identity"
-_INSTANCE_ID = re.compile(r"[0-9]{1,20}")
-_MACHINE_TYPE = re.compile(r"[a-z][a-z0-9-]{0,62}")
+_INSTANCE_ID = r"[0-9]{1,20}"
+_MACHINE_TYPE = r"[a-z][a-z0-9-]{0,62}"
+_BOOT_LENGTH = 8
+_HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 class Identity(NamedTuple):
@@ -48,9 +49,11 @@ def read_identity(host: Host) -> Identity:
 def boot_of(host: Host) -> str:
     """The first 8 hexadecimal digits of the boot id; empty where it cannot be read."""
     text = files.read_text(host.path("proc", "sys", "kernel", "random", "boot_id"))
-    digits = text.strip().replace("-", "")[:8]
-    return digits if re.fullmatch(r"[0-9a-f]{8}", digits) else ""
+    digits = text.strip().replace("-", "")[:_BOOT_LENGTH]
+    return digits if len(digits) == _BOOT_LENGTH and _HEXADECIMAL.issuperset(digits) else ""
 
 
-def _matching(form: re.Pattern[str], text: str) -> str:
-    return text if form.fullmatch(text) else ""
+def _matching(form: str, text: str) -> str:
+    import re  # once a boot
+
+    return text if re.fullmatch(form, text) else ""

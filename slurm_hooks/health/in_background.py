@@ -15,7 +15,8 @@ from slurm_hooks.health.run import run_health
 def in_background(host: Host) -> int:
     """Check the node while nobody waits for it. The exit status: 1 where the node is not well.
 
-    A node that was drained by a run before its reboot, and passes now, asks to be let back.
+    A node that was drained by a run before its reboot, and passes now, asks to be let back. A run
+    that was too slow to look at everything has not passed.
     """
     policy = policy_or_defaults(host, Context.BACKGROUND)
     report = run_health(Context.BACKGROUND, host, policy)
@@ -24,6 +25,7 @@ def in_background(host: Host) -> int:
     if finding is not None and report.verdict.drains:
         drain(host, policy, report, finding, None)
         return 1
-    if report.verdict.fails_job:
+    is_whole = not report.hung_check
+    if report.verdict.fails_job or not is_whole:
         return 0
     return 0 if let_back(host, policy, report, partial(in_background, host)) else 1

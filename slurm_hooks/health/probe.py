@@ -10,12 +10,15 @@ from __future__ import annotations
 import marshal
 import os
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from slurm_hooks.health.checks.base import Check
 from slurm_hooks.health.checks.gpus import finding_of
 from slurm_hooks.health.driver.model import DriverError
 from slurm_hooks.health.evidence import Evidence
 from slurm_hooks.health.model import Finding, Verdict
+
+if TYPE_CHECKING:
+    from slurm_hooks.health.checks.base import Check
 
 START, FOUND, COUNTERS, END = "start", "found", "counters", "end"
 

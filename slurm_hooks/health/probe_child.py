@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from slurm_hooks.health import hung_probe, probe
-from slurm_hooks.health.checks.base import Check
 from slurm_hooks.health.driver.call_signs import CallSigns
 from slurm_hooks.health.evidence import Evidence
 from slurm_hooks.health.model import Finding, JobOnNode, Verdict
@@ -22,6 +21,7 @@ from slurm_hooks.health.probe_name import take_probe_name
 from slurm_hooks.health.report import PROBE_HANG
 
 if TYPE_CHECKING:
+    from slurm_hooks.health.checks.base import Check
     from slurm_hooks.health.late_probe import Lateness
 
 _CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL})

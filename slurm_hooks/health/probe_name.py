@@ -12,7 +12,7 @@ PROBE_NAME = "slurm-hooks-gpu"
 def take_probe_name() -> None:
     """Give this process the probe's name. Never raises: without it, only the log says less."""
     try:
-        with open("/proc/self/comm", "w", encoding="ascii") as name:
-            name.write(PROBE_NAME)
+        with open("/proc/self/comm", "wb", buffering=0) as name:
+            name.write(PROBE_NAME.encode())
     except OSError:
         return

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.slurmd import USAGE, UsageError, host_of
@@ -22,6 +23,17 @@ class Program(NamedTuple):
     purpose: str
 
 
+def run_and_leave(program: Program, arguments: Sequence[str], work: Work) -> NoReturn:
+    """Run one program, and end the process with its exit status for slurmd.
+
+    It lives for a moment: searching for garbage, and taking the interpreter down piece by piece,
+    would cost a Prolog a quarter of its time.
+    """
+    gc.disable()
+    status = run(program, arguments, work)
+    os._exit(status)
+
+
 def run(program: Program, arguments: Sequence[str], work: Work) -> int:
     """Run one program and return its exit status for slurmd.
 
@@ -30,6 +42,7 @@ def run(program: Program, arguments: Sequence[str], work: Work) -> int:
     surroundings.mend()
     if "--help" in arguments or "-h" in arguments:
         sys.stdout.write(USAGE.format(**program._asdict()))
+        sys.stdout.flush()
         return 0
     log_file = Host().log_file
     try:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from slurm_hooks.health.checks.base import Check
 from slurm_hooks.health.model import Context
+
+if TYPE_CHECKING:
+    from slurm_hooks.health.checks.base import Check
 
 _CHECKS: tuple[tuple[str, str], ...] = (
     ("driver", "DriverCheck"),

@@ -21,7 +21,7 @@ ones from source). They stay when a node that was drained before comes back drai
 REBOOT_TIMED_OUT = "reboot timed out"
 """Slurm's words, after the reason that the reboot had, when a node did not come back of it."""
 
-_BEGINNINGS = (
+_WHOLE = (
     NOT_RESPONDING,
     RESUME_TIMEOUT,
     "Node unexpectedly rebooted",
@@ -32,24 +32,35 @@ _BEGINNINGS = (
     "Epilog error",
     "Prolog/Epilog failure",
     "Job env setup error",
-    "Low RealMemory",
-    "Low TmpDisk",
-    "Low CPUs",
     "Low socket*core*thread count",
-    "gres/",
     "Could not unpack gres data",
     "CoreSpec differ",
-    "RestrictedCoresPerGPU",
-    "Reported active features",
-    "Failed to parse dynamic_conf",
-    "Failed to set topology",
 )
+_WITH_VALUES = (
+    r"Low (RealMemory|TmpDisk|CPUs)( \([^()]*[0-9][^()]* < [^()]*[0-9][^()]*\))?",
+    r"gres/\S+ (count|GRES) .+",
+    r"CoreSpec differ.*",
+    r"RestrictedCoresPerGPU.*",
+    r"Reported active features \(.+",
+    r"Failed to parse dynamic_conf.*",
+    r"Failed to set topology.*",
+)
+_ONE = "|".join((*map(re.escape, _WHOLE), *_WITH_VALUES))
+_OF_SLURM = re.compile(f"({_ONE})((, | : )({_ONE}))*")
+"""Several at once follow each other, and what is found later is added at the end."""
+_REBOOT_TIMED_OUT = re.compile(f"(.* : ?)?{REBOOT_TIMED_OUT}")
 _GPUS_MISSING = re.compile(r"gres/gpu(:\S+)? count (reported lower|too low)")
 
 
 def is_of_slurm(reason: str) -> bool:
-    """Whether slurmctld or slurmd gave the reason by itself."""
-    return reason.startswith(_BEGINNINGS) or reason.endswith(REBOOT_TIMED_OUT)
+    """Whether slurmctld or slurmd gave the reason by itself: it is Slurm's from end to end. People
+    may begin with Slurm's words, and then say what they have to do with it."""
+    return bool(_OF_SLURM.fullmatch(reason)) or is_reboot_timed_out(reason)
+
+
+def is_reboot_timed_out(reason: str) -> bool:
+    """Whether slurmctld says last that the node did not come back of a reboot."""
+    return _REBOOT_TIMED_OUT.fullmatch(reason) is not None
 
 
 def is_reboot_issued(reason: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from typing import NoReturn
 
 from slurm_hooks.health import program
 from slurm_hooks.health.host import Host
@@ -15,9 +16,9 @@ PROGRAM = program.Program(
 )
 
 
-def main() -> int:
-    """Entry point of `slurm-hooks-health-check`."""
-    return program.run(PROGRAM, sys.argv[1:], _work)
+def main() -> NoReturn:
+    """Entry point of `slurm-hooks-health-check`: it never returns."""
+    program.run_and_leave(PROGRAM, sys.argv[1:], _work)
 
 
 def _work(host: Host, _environment: Mapping[str, str]) -> int:
@@ -27,4 +28,4 @@ def _work(host: Host, _environment: Mapping[str, str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

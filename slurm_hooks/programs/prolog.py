@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from typing import NoReturn
 
 from slurm_hooks.health import program
 from slurm_hooks.health.host import Host
@@ -13,9 +14,9 @@ PROGRAM = program.Program(
 )
 
 
-def main() -> int:
-    """Entry point of `slurm-hooks-prolog`."""
-    return program.run(PROGRAM, sys.argv[1:], _work)
+def main() -> NoReturn:
+    """Entry point of `slurm-hooks-prolog`: it never returns."""
+    program.run_and_leave(PROGRAM, sys.argv[1:], _work)
 
 
 def _work(host: Host, environment: Mapping[str, str]) -> int:
@@ -25,4 +26,4 @@ def _work(host: Host, environment: Mapping[str, str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -2,8 +2,9 @@
 
 A health run tells by the node's reason what it found. A node is touched only when it is drained,
 nothing runs there and no power step or reboot is under way; a person who gives it another reason
-has it for good. A reboot that brings the same finding on the same VM, or from which the node does
-not come back in time, becomes a replacement: Slurm powers the node down, and what follows is the
+has it for good. A rebooted node stays drained until a health run there has passed. A reboot that
+brings the same finding on the same VM, or from which the node does not come back in time, or not
+well, becomes a replacement: Slurm powers the node down, and what follows is the
 node table's. The VM is deleted, and made again where the node is static or a job needs it.
 
 Every repair is in the history before it is asked for, so the limits hold whatever dies when. A
@@ -182,7 +183,8 @@ def _stop(scene: Scene, pool: str, together: list[Event], up: int) -> Event:
 
 
 def _returns_by_slurm(scene: Scene, log: RepairLog) -> Iterator[Event]:
-    """Nodes that serve again since they came back of our reboot: Slurm lifts that drain itself."""
+    """Nodes that serve again since our reboot although we have not lifted the drain: a person has,
+    or a version of Slurm that does so by itself."""
     for name, events in log.by_node.items():
         view, last = scene.world.views.get(name), events[-1]
         if view is None or view.vm is None or last.kind is not EventKind.VM_REBOOT:

@@ -6,7 +6,7 @@ service stays so. Slurm's own words are those that the nodes know, too.
 
 from __future__ import annotations
 
-from slurm_hooks.health.slurm_reasons import NOT_RESPONDING, REBOOT_TIMED_OUT, is_of_slurm
+from slurm_hooks.health.slurm_reasons import NOT_RESPONDING, is_of_slurm, is_reboot_timed_out
 
 PREFIX = "slurm-hooks:"
 
@@ -26,8 +26,9 @@ def is_silent(reason: str) -> bool:
     """Whether slurmctld's last words are that slurmd does not answer, or did not come back of a
     reboot. From 23.02 they follow the reason that the node had, whoever gave it; 22.05 leaves that
     reason as it is."""
-    ends = (f" : {NOT_RESPONDING}", REBOOT_TIMED_OUT)
-    return reason.startswith(NOT_RESPONDING) or reason.endswith(ends)
+    if reason.endswith(f" : {NOT_RESPONDING}") or is_reboot_timed_out(reason):
+        return True
+    return reason.startswith(NOT_RESPONDING) and is_of_slurm(reason)
 
 
 def is_of_person(reason: str) -> bool:

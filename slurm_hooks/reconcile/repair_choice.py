@@ -20,6 +20,10 @@ from slurm_hooks.slurm.model import NodeFlag
 REST_BETWEEN_REQUEUES = timedelta(minutes=5)
 """As long as a fabric may take to register after a boot."""
 
+LONGEST_SILENCE = timedelta(minutes=30)
+"""Of a node that is back of its reboot: the longest burn-in that its policy may ask for, and the
+checks around it. A site whose VMs boot faster must not lose healthy nodes in the middle of it."""
+
 _NOT_DRAINED = (
     NodeFlag.REBOOT_ISSUED,
     NodeFlag.REBOOT_REQUESTED,
@@ -159,11 +163,12 @@ def _reboot_or_more(
     if _is_about_boot_after(one, reboots):
         return Repair(RepairKind.REPLACE, f"{reason.check} fails again after a reboot")
     back_utc = _back_utc(one, last)
-    is_late = now - (back_utc or last.time_utc) > timedelta(seconds=boot_timeout_seconds)
+    boot_timeout = timedelta(seconds=boot_timeout_seconds)
     if back_utc is not None:
+        is_silent = now - back_utc > max(boot_timeout, LONGEST_SILENCE)
         late = Repair(RepairKind.REPLACE, "no health run has passed since its reboot")
-        return late if is_late else None
-    if is_late:
+        return late if is_silent else None
+    if now - last.time_utc > boot_timeout:
         return Repair(RepairKind.REPLACE, "its reboot was asked for in vain")
     return Repair(RepairKind.REBOOT, f"{reason.check}: {reason.detail}".rstrip(": "))
 

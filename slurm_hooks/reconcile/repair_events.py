@@ -124,7 +124,7 @@ def skipped_event(sighting: Sighting, why: str) -> Event:
 
 
 def came_back_event(reboot: Event, now: datetime) -> Event:
-    """Slurm has lifted the drain of a node that came back of our reboot."""
+    """A node that came back of our reboot serves, and the drain was not ours to lift any more."""
     return Event(
         now,
         EventKind.VM_RETURNED,

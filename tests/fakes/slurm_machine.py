@@ -157,6 +157,13 @@ class SlurmMachine:
             )
         self._start_jobs()
 
+    def answer_pings(self) -> None:
+        """slurmd of each node that is up has answered, as it does soon after a RESUME."""
+        for name, node in self.nodes.items():
+            away = (NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN, NodeFlag.POWERING_UP)
+            if node.state.base is not BaseState.DOWN and not node.state.has(*away):
+                self._set(name, remove={NodeFlag.NOT_RESPONDING})
+
     def pass_power_thread(self) -> None:
         """One pass of slurmctld's power thread: requested power ups and downs are carried out."""
         self.suspend([name for name in self.nodes if self._may_power_down(name)])

@@ -102,6 +102,7 @@ class Ward:
         self.boots += 1
         issued = [n for n, k in self.slurm.nodes.items() if k.state.has(NodeFlag.REBOOT_ISSUED)]
         self.slurm.come_back(issued)
+        self.slurm.answer_pings()
         self.slurm.issue_reboots()
         self.slurm.slept(
             [n for n, k in self.slurm.nodes.items() if k.state.has(NodeFlag.POWERING_DOWN)]

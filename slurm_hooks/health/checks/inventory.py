@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 
 from slurm_hooks.health.checks.gpus import has_job_lost_gpu
@@ -13,7 +12,8 @@ from slurm_hooks.health.host import Host
 from slurm_hooks.health.machine_types import pci_gpus
 from slurm_hooks.health.model import Context, Finding, Verdict
 
-_DEVICE_FILE = re.compile(r"nvidia[0-9]+")
+_DEVICE_FILE = "nvidia"
+"""And its number. Other files of the driver begin so, too."""
 
 
 class InventoryCheck:
@@ -57,7 +57,8 @@ def _device_files(host: Host) -> int:
         names = os.listdir(host.path("dev"))
     except OSError:
         return 0
-    return sum(1 for name in names if _DEVICE_FILE.fullmatch(name))
+    numbers = [name[len(_DEVICE_FILE) :] for name in names if name.startswith(_DEVICE_FILE)]
+    return sum(number.isascii() and number.isdigit() for number in numbers)
 
 
 def _in_driver(evidence: Evidence) -> int | None:

@@ -67,10 +67,17 @@ def test_a_program_that_is_not_there_raises() -> None:
 
 
 def test_only_the_end_of_endless_output_is_kept() -> None:
-    status, output = _run("yes abc | head -c 1000000; echo end")
+    status, output = _run("yes abc | head -c 3000000; echo end")
 
     assert status == 0
-    assert len(output) <= 64 * 1024 and output.endswith("end")
+    assert len(output) <= 1024 * 1024 and output.endswith("end")
+
+
+def test_a_long_answer_is_whole() -> None:
+    status, output = _run("echo begin; yes abc | head -c 800000; echo end")
+
+    assert status == 0
+    assert len(output) > 800000 and output.startswith("begin")
 
 
 def _runs(process_id: int) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_hooks.health import hung_probe, run
+from slurm_hooks.health import cli, hung_probe, run
 from slurm_hooks.health.driver.call_signs import CallSigns
 from slurm_hooks.health.evidence import Evidence
 from slurm_hooks.health.late_probe import Lateness, LateProbe, Look, lateness_of
@@ -226,6 +226,28 @@ def test_epilog_looks_again_when_a_hang_is_long_over(node: NodeRoot, hung: Hung)
     file.write_text(" ".join([*kept, str(int(given_up_at) - 601)]))
 
     assert run_health(Context.EPILOG, node.host(), _SHORT, _JOB, only=["driver"]).findings == ()
+
+
+def test_epilog_looks_again_when_a_person_has_dealt_with_a_hang(
+    node: NodeRoot, hung: Hung, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hung(Hang.KILLABLE)
+    node.change_driver(hangs={})
+    wait_until("the end of the killed probe", lambda: _probe_is_gone(node), 10)
+
+    assert cli.main(["clear", "--root", str(node.directory), "--by", "alice"]) == 0
+
+    assert run_health(Context.EPILOG, node.host(), _SHORT, _JOB, only=["driver"]).findings == ()
+
+
+def test_no_word_of_a_person_starts_a_probe_beside_one_that_hangs(
+    node: NodeRoot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with _given_up_as_slow(node, 60):
+        cli.main(["clear", "--root", str(node.directory), "--by", "alice"])
+        report = run_health(Context.EPILOG, node.host(), _SHORT, _JOB)
+
+    assert report.verdict is Verdict.REBOOT
 
 
 def _probe_is_gone(node: NodeRoot) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from slurm_hooks.health.driver.model import (
-    Driver,
     EccCounts,
     Fabric,
     GpuMemory,
@@ -23,6 +22,7 @@ from slurm_hooks.health.driver.model import (
     all_gpus,
 )
 from slurm_hooks.health.driver.nvml import NvmlDriver
+from slurm_hooks.health.driver.protocol import Driver
 from slurm_hooks.sandbox.gpu.state import DriverState, healthy_gpu
 from tests.unit.health.node_roots import NodeRoot
 

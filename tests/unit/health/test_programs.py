@@ -467,6 +467,19 @@ def test_a_node_that_is_sick_still_after_its_reboot_does_not_ask(drained: Slurmd
     assert [call[2] for call in _check_in_background(drained)] == ["state=drain"]
 
 
+def test_a_run_that_was_too_slow_to_look_at_all_lets_no_node_back(drained: Slurmd) -> None:
+    _know(drained.node, f"ffffffff{BOOT_ID[8:]}")
+    _policy(drained.node, "deadlines: {background: 1}")
+    drained.node.change_driver(slow={"nvmlDeviceGetFieldValues": 400})
+
+    assert _check_in_background(drained) == []
+    assert "call by call" in drained.log
+
+    _policy(drained.node, "")
+    drained.node.change_driver(slow={})
+    assert len(_check_in_background(drained)) == 1
+
+
 def test_a_node_asks_again_when_slurmctld_did_not_hear_it(drained: Slurmd) -> None:
     _know(drained.node, f"ffffffff{BOOT_ID[8:]}")
     drained.scontrol.answers("show", says="Unable to contact slurm controller", status=1)

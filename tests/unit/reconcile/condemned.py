@@ -17,6 +17,8 @@ from tests.unit.reconcile.builders import N0, NOW, World, node, vm
 
 BOOT = "0123abcd"
 LATER_BOOT = "4567abcd"
+GPUS_MISSING = "gres/gpu count reported lower than configured (7 < 8)"
+"""Slurm's own reason for a node that registers with too few GPUs."""
 
 
 def reason(verdict: Verdict = Verdict.REPLACE, name: str = N0, **changes: object) -> str:
@@ -64,6 +66,11 @@ def world_of(*nodes: Node, past: Iterable[Event] = (), **more: object) -> World:
 def repairs(plan: Plan) -> dict[str, RepairKind]:
     """The repairs of a plan by node."""
     return {a.node: a.kind for a in plan.actions if isinstance(a, RepairNode)}
+
+
+def repair_of(world: World) -> RepairKind | None:
+    """What is asked for the one node of a world."""
+    return repairs(world.plan()).get(N0)
 
 
 def recorded(plan: Plan) -> list[Event]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from slurm_hooks.compute.model import InstanceStatus, RequestState
+from slurm_hooks.health.model import Verdict
 from slurm_hooks.reconcile.actions import CancelRequest, UpdateNode
 from slurm_hooks.reconcile.comments import node_reason
 from slurm_hooks.reconcile.node_table import Step
@@ -28,6 +29,7 @@ from tests.unit.reconcile.builders import (
     stopping,
     vm,
 )
+from tests.unit.reconcile.condemned import GPUS_MISSING, reason
 from tests.unit.reconcile.life import MOST_TICKS, Life
 
 REASON = "fan is loud"
@@ -60,6 +62,14 @@ def test_a_node_set_down_by_hand_is_drained_too_for_the_same_reason(
 ) -> None:
     world = World([down], vms=[vm(N0, status)] if status else [])
     assert changes(world) == [((NodeUpdate.DRAIN,), REASON)]
+
+
+@pytest.mark.parametrize(
+    "words", ["Not responding to IPMI", "Kill task failed twice, alice looks", "Low CPUs (alice)"]
+)
+def test_a_person_who_begins_with_slurms_words_is_a_person(words: str) -> None:
+    world = World([node(N0, base=BaseState.DOWN, reason=words)], vms=[vm(N0)])
+    assert changes(world) == [((NodeUpdate.DRAIN,), words)]
 
 
 @pytest.mark.parametrize(
@@ -185,8 +195,11 @@ def test_a_drain_that_a_reboot_ends_itself_does_not_keep_a_node_whose_vm_vanishe
     )
     assert changes(World([drained], memory=MISSING_BEFORE)) == []
     asap = replace(drained, resumes_after_reboot=True)
-    ((updates, _),) = changes(World([asap], memory=MISSING_BEFORE))
-    assert updates == (NodeUpdate.DOWN, NodeUpdate.POWER_DOWN)
+    ours = replace(drained, reason=f"{reason(Verdict.REBOOT)} : reboot issued")
+    slurms = replace(drained, reason=f"{GPUS_MISSING} : reboot issued")
+    for one in (asap, ours, slurms):
+        ((updates, _),) = changes(World([one], memory=MISSING_BEFORE))
+        assert updates == (NodeUpdate.DOWN, NodeUpdate.POWER_DOWN)
 
 
 @pytest.mark.parametrize(("count", "recycled"), [(10, 10), (11, 0)])

@@ -19,6 +19,8 @@ from slurm_hooks.compute.errors import ComputeError
 from slurm_hooks.compute.google_client import GoogleComputeClient
 from slurm_hooks.compute.model import ComputeSnapshot, Instance, InstanceStatus
 from slurm_hooks.compute.retry import RetryPolicy
+from slurm_hooks.history.conditions import FILE_NAME as CONDITIONS_FILE
+from slurm_hooks.history.conditions import ConditionsFile
 from slurm_hooks.history.events import FILE_NAME as HISTORY_FILE
 from slurm_hooks.history.events import EventHistory, HistoryUnavailable
 from slurm_hooks.history.report import FaultReport
@@ -97,6 +99,7 @@ def status_of(sources: StatusSources, now: datetime) -> ClusterStatus:
             resume_calls=CallsDirectory(sources.spool_directory, expand).read(),
             boot_steps=_boot_steps(sources, slurm, compute),
             report=_read_report(sources),
+            conditions=ConditionsFile(sources.spool_directory / CONDITIONS_FILE).read(),
             is_deleting=is_marked(sources.spool_directory),
             daemon_runs=daemon_listens(sources.spool_directory),
         )

@@ -129,6 +129,8 @@ def test_slurmd_that_does_not_run_fails_the_boot(vm: Vm) -> None:
     vm.add_program("slurmd", "echo no library; exit 127")
     assert not vm.boot()
     assert vm.steps[-1].endswith("slurmd -V says 'no library', status 127")
+    vm.add_program("slurmd", "echo slurm 24.11.5; exit 1")
+    assert not vm.boot()
     vm.remove_program("slurmd")
     assert not vm.boot()
     assert vm.steps[-1] == "slurmd failed slurmd is not installed in the image"

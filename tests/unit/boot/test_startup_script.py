@@ -71,6 +71,14 @@ def test_endless_output_does_not_push_our_lines_off_the_console(vm: Vm) -> None:
     assert vm.boot()
     assert len(vm.console) < 400_000
     assert told(vm)[-1] == "(more output is not shown)"
+    assert told(vm).count("(more output is not shown)") == 1
+
+
+def test_last_words_of_a_script_are_told_however_fast_it_ends(vm: Vm) -> None:
+    words = "import os; os.write(1, b'word\\n' * 12_000); os._exit(0)"
+    vm.tell(keys.STARTUP_SCRIPT, f'exec python3 -c "{words}"')
+    assert vm.boot()
+    assert told(vm) == ["word"] * 12_000
 
 
 def test_script_is_run_at_each_boot(vm: Vm) -> None:

@@ -118,6 +118,8 @@ def _wait_text(facts: NodeFacts, view: NodeView) -> str:
             return "is powered down again: nobody waits for it"
         case Step.REQUEST_AGAIN:
             return "its VM came and went, it is asked for again"
+        case _ if vm is not None:
+            return f"its VM is {vm.status}{since(vm.creation_time_utc)}"
         case _:
             return f"its VM is asked for{since(wanted_since(view, view.owner))}"
 

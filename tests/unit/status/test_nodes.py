@@ -103,6 +103,11 @@ def on_the_way() -> Iterator[tuple[World, NodeState, str]]:
     )
     yield booting(InstanceStatus.STOPPING), NodeState.PREPARING, "waits until its old VM is gone"
     yield (
+        World([starting(N0)], vms=[vm(N0)]),
+        NodeState.PREPARING,
+        "its VM is RUNNING since 2026-05-01T11:50:00Z",
+    )
+    yield (
         booting(minutes=31),
         NodeState.PREPARING,
         "slurmd did not register in time, its VM is replaced",

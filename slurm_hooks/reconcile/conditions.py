@@ -16,6 +16,7 @@ from slurm_hooks.reconcile.actions import KeepConsole, Notice, NoticeKind, Plan,
 from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.refusals import ASKED_OF_SLURM, is_told
 from slurm_hooks.reconcile.repair_actions import RecordEvents
+from slurm_hooks.reconcile.report_actions import KeepReport, ReportHost
 
 LOG = logging.getLogger("slurm-hooksd")
 
@@ -52,6 +53,9 @@ _DETAIL_VARIES = frozenset(
     }
 )
 """Whose details are another system's words or counts: other words alone are no news."""
+
+_ASKED_OF_OTHERS = (KeepConsole, RecordEvents, ReportHost, KeepReport)
+"""Actions of which Slurm knows nothing, and that tell in words why they were not carried out."""
 
 _EXPECTED = frozenset({ErrorKind.CONFLICT, ErrorKind.GONE})
 """Refusals that mean: look at the next pass."""
@@ -123,7 +127,7 @@ def _refusals(outcomes: Iterable[Outcome]) -> Iterator[Notice]:
         if error is not None and error.kind not in _EXPECTED:
             detail = f"{error.code} {error.message}"
             yield Notice(NoticeKind.FAILURE, told_as(action), detail, error.kind)
-        elif outcome.note and isinstance(action, KeepConsole | RecordEvents):
+        elif outcome.note and isinstance(action, _ASKED_OF_OTHERS):
             yield Notice(NoticeKind.FAILURE, action.subject, outcome.note)
         elif outcome.note and isinstance(action, ASKED_OF_SLURM):
             if outcome.unanswered:

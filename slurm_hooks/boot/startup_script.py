@@ -7,6 +7,7 @@ its process group, and so does the boot.
 from __future__ import annotations
 
 import os
+import pwd
 import select
 import signal
 import time
@@ -70,7 +71,10 @@ def _run(command: tuple[str, ...], directory: str, output: _Output, deadline: fl
             stdout=writer,
             stderr=writer,
             cwd=directory,
-            env={"PATH": f"/usr/local/sbin:/usr/local/bin:{PATH}", "HOME": "/root"},
+            env={
+                "PATH": f"/usr/local/sbin:/usr/local/bin:{PATH}",
+                "HOME": pwd.getpwuid(os.geteuid()).pw_dir,
+            },
             start_new_session=True,
         )
     except OSError:

@@ -22,6 +22,14 @@ def test_script_without_an_interpreter_is_run_by_bash(vm: Vm) -> None:
     assert told(vm) == ["b", "last", str(vm.root)]
 
 
+def test_script_has_a_path_and_a_home_and_nothing_else_of_ours(vm: Vm) -> None:
+    vm.tell(keys.STARTUP_SCRIPT, "env | grep -v '^_=' | sort")
+    assert vm.boot()
+    names = {line.partition("=")[0] for line in told(vm)}
+    assert names == {"HOME", "PATH", "PWD", "SHLVL"}
+    assert f"HOME={Path.home()}" in told(vm)
+
+
 def test_script_may_name_its_interpreter(vm: Vm) -> None:
     vm.tell(keys.STARTUP_SCRIPT, "#!/usr/bin/env python3\nprint(6 * 7)\n")
     assert vm.boot()

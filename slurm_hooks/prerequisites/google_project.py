@@ -15,6 +15,7 @@ from slurm_hooks.compute.google_session import GoogleSession, Place
 from slurm_hooks.prerequisites import answers
 from slurm_hooks.prerequisites.answers import Json
 from slurm_hooks.prerequisites.client import ProjectClient
+from slurm_hooks.prerequisites.commands import quota_id
 from slurm_hooks.prerequisites.facts import (
     FileSystem,
     Image,
@@ -23,12 +24,14 @@ from slurm_hooks.prerequisites.facts import (
     Policy,
     ProjectIdentity,
     Quota,
+    QuotaName,
     Reservation,
     SecretVersion,
     Subnetwork,
     ZonalName,
 )
 
+CLOUD_QUOTAS = Place("cloudquotas.googleapis.com")
 COMPUTE = Place("compute.googleapis.com")
 FILESTORE = Place("file.googleapis.com")
 IAM = Place("iam.googleapis.com")
@@ -37,6 +40,7 @@ OAUTH = Place("oauth2.googleapis.com")
 RESOURCE_MANAGER = Place("cloudresourcemanager.googleapis.com")
 SECRET_MANAGER = Place("secretmanager.googleapis.com")
 SERVICE_USAGE = Place("serviceusage.googleapis.com")
+_QUOTAS_OF_COMPUTE = "services/compute.googleapis.com/quotaInfos"
 _MOST_PERMISSIONS = 100
 _LARGEST_PAGE = "200"
 _WITH_CONDITIONS = {"options": {"requestedPolicyVersion": 3}}
@@ -132,10 +136,20 @@ class GoogleProject:
         self._of_zone(collection, name)
         return True
 
-    def quotas(self, region: str) -> Mapping[str, Quota]:
+    def quotas(self, region: str) -> Mapping[QuotaName, Quota]:
         """See ProjectClient."""
         place = f"/regions/{region}" if region else ""
         return answers.quotas_from(self._compute(f"projects/{self._project}{place}"))
+
+    def quota(self, region: str, name: QuotaName) -> Quota:
+        """See ProjectClient."""
+        quota = quota_id(name, region)
+        path = f"/v1/projects/{self._project}/locations/global/{_QUOTAS_OF_COMPUTE}/{quota}"
+        body = self._session.get(CLOUD_QUOTAS, path)
+        found = answers.quota_from(body, region, name.gpu_family)
+        if found is None:
+            raise ComputeError(ErrorKind.GONE, "NOT_FOUND", f"{name} does not tell of {region}")
+        return found
 
     def reservation(self, name: str) -> Reservation:
         """See ProjectClient."""

@@ -16,7 +16,7 @@ import pytest
 
 from slurm_hooks.compute.google_session import GoogleSession
 from slurm_hooks.prerequisites import commands
-from slurm_hooks.prerequisites.facts import ZonalName
+from slurm_hooks.prerequisites.facts import QuotaName, ZonalName
 from slurm_hooks.prerequisites.google_project import GoogleProject
 from slurm_hooks.prerequisites.permissions import ACT_AS
 from slurm_hooks.sandbox.emulator.control import EmulatorControl
@@ -123,7 +123,7 @@ EXAMPLES: list[tuple[Callable[..., commands.Command], tuple[Any, ...]]] = [
         (
             "demo",
             "us-central1",
-            "NVIDIA_H200_GPUS",
+            QuotaName("GPUS_PER_GPU_FAMILY", "NVIDIA_H200"),
             16,
         ),
     ),
@@ -132,7 +132,7 @@ EXAMPLES: list[tuple[Callable[..., commands.Command], tuple[Any, ...]]] = [
         (
             "demo",
             "",
-            "GPUS_ALL_REGIONS",
+            QuotaName("GPUS_ALL_REGIONS"),
             16,
         ),
     ),

@@ -128,6 +128,28 @@ def test_apis_are_listed_page_by_page_and_a_disabled_one_answers_nothing(
     ]
 
 
+def test_cloud_quotas_knows_what_regions_do_not_list(emulator: EmulatorControl) -> None:
+    region = Api(emulator.url).get("/compute/v1/projects/demo/regions/us-east5").body
+    assert "PREEMPTIBLE_NVIDIA_H200_GPUS" not in [one["metric"] for one in region["quotas"]]
+    emulator.set_quota("us-east5", "PREEMPTIBLE_NVIDIA_H200_GPUS", 24)
+    emulator.set_quota("us-east5", "NVIDIA_B200_GPUS", 8)
+    quotas = client_of("quotas", emulator.url)
+    parent = f"{PROJECT}/locations/global/services/compute.googleapis.com/quotaInfos"
+    preemptible = quotas.get_quota_info(
+        name=f"{parent}/PREEMPTIBLE-NVIDIA-H200-GPUS-per-project-region"
+    )
+    values = {one.dimensions["region"]: one.details.value for one in preemptible.dimensions_infos}
+    assert values["us-east5"] == 24
+    family = quotas.get_quota_info(name=f"{parent}/GPUS-PER-GPU-FAMILY-per-project-region")
+    assert [
+        one.details.value
+        for one in family.dimensions_infos
+        if dict(one.dimensions) == {"gpu_family": "NVIDIA_B200", "region": "us-east5"}
+    ] == [8]
+    with pytest.raises(errors.NotFound):
+        quotas.get_quota_info(name=f"{parent}/NVIDIA-B200-GPUS-per-project-region")
+
+
 def test_a_disabled_compute_engine_refuses_every_call(emulator: EmulatorControl) -> None:
     emulator.project.set_service("compute.googleapis.com", enabled=False)
     answer = Api(emulator.url).get("/compute/v1/projects/demo")

@@ -54,6 +54,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
     "roles/editor": ("*",),
     "roles/viewer": _READS,
     "roles/browser": ("resourcemanager.projects.get", "resourcemanager.projects.getIamPolicy"),
+    "roles/cloudquotas.viewer": ("cloudquotas.quotas.get",),
     "roles/compute.admin": ("compute.*", "resourcemanager.projects.get", "serviceusage.services.*"),
     "roles/compute.instanceAdmin.v1": _INSTANCE_ADMIN,
     "roles/compute.instanceGroupManagerServiceAgent": (

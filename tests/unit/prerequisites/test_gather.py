@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
-from slurm_hooks.prerequisites.facts import PolicyBinding, ProjectIdentity, Unread
+from slurm_hooks.prerequisites.answers import quota_from
+from slurm_hooks.prerequisites.facts import (
+    PolicyBinding,
+    ProjectIdentity,
+    Quota,
+    QuotaName,
+    Unread,
+)
 from slurm_hooks.prerequisites.gather import gather
 from slurm_hooks.prerequisites.model import Outcome
 from slurm_hooks.prerequisites.run import judge
@@ -109,3 +116,38 @@ def test_commands_for_a_caller_who_is_not_known_say_where_the_address_belongs() 
     (own,) = (one for one in judge(cluster, facts) if one.check == "own permissions")
     assert own.outcome is Outcome.FAIL
     assert "--member=user:YOUR-ADDRESS" in own.fix
+
+
+H200 = QuotaName("PREEMPTIBLE_NVIDIA_H200_GPUS")
+
+
+def test_what_a_region_does_not_list_is_asked_of_cloud_quotas() -> None:
+    listed = {QuotaName("INSTANCES"): Quota(7)}
+    quotas = {"us-central1": listed, "": {}}
+    facts = facts_of(Client(quotas=quotas, quota={"us-central1": Quota(3)}))
+    found = facts.quotas["us-central1"]
+    assert found[QuotaName("INSTANCES")] == Quota(7)
+    assert found[H200] == Quota(3)
+    silent = facts_of(Client(quotas=quotas, quota=DENIED))
+    assert silent.quotas["us-central1"] == listed
+
+
+@pytest.mark.parametrize(
+    ("region", "family", "limit"),
+    [("r1", "F", 5.0), ("r2", "F", 2.0), ("r1", "G", 1.0), ("r3", "F", None)],
+)
+def test_the_nearest_entry_of_a_quota_counts(region: str, family: str, limit: float | None) -> None:
+    places = ["r1", "r2"]
+    body = {
+        "dimensionsInfos": [
+            {"dimensions": {"region": "r1", "gpu_family": "F"}, "details": {"value": "5"}},
+            {
+                "dimensions": {"gpu_family": "F"},
+                "details": {"value": "2"},
+                "applicableLocations": places,
+            },
+            {"details": {"value": "1"}, "applicableLocations": places},
+        ]
+    }
+    found = quota_from(body, region, family)
+    assert (found.limit if found else None) == limit

@@ -5,7 +5,7 @@ A system that does not answer is told as unavailable, and soon: somebody waits a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -33,6 +33,7 @@ from slurm_hooks.reconcile.observe import read_repairs
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import System, Unavailable
 from slurm_hooks.slurm.client import SlurmClient, SlurmError
+from slurm_hooks.slurm.controllers import Charge, charge_of_this_host
 from slurm_hooks.slurm.hostlist import expand
 from slurm_hooks.slurm.model import NodeFlag, SlurmSnapshot
 from slurm_hooks.slurm.scontrol import ScontrolClient
@@ -48,12 +49,16 @@ PATIENCE = RetryPolicy(request_timeout_seconds=10.0, attempts=2, total_seconds=1
 
 @dataclass(frozen=True, slots=True)
 class StatusSources:
-    """Where the parts of one cluster's status are read."""
+    """Where the parts of one cluster's status are read.
+
+    `charge` tells whether the slurmctld of this host is in charge, of which its daemon acts.
+    """
 
     cluster: Cluster
     slurm: SlurmClient
     compute: ComputeClient
     spool_directory: Path
+    charge: Callable[[], Charge] = lambda: Charge.HERE
 
 
 def read_status(settings_file: str) -> ClusterStatus:
@@ -69,8 +74,9 @@ def status_sources(settings_file: str) -> StatusSources:
     """Connect to what the settings name. Raises SettingsError or ClusterFileError."""
     values = settings.read(settings_file)
     cluster = load_cluster(Path(values["ClusterConfig"]), values["ClusterId"])
+    slurm_conf = slurm_conf_of(settings_file)
     slurm = ScontrolClient(
-        slurm_conf_of(settings_file),
+        slurm_conf,
         values["SlurmBinDir"],
         read_timeout_seconds=SLURM_TIMEOUT_SECONDS,
     )
@@ -81,7 +87,13 @@ def status_sources(settings_file: str) -> StatusSources:
         )
     except ValueError as error:
         raise settings.SettingsError(f"{settings_file}: {error}") from None
-    return StatusSources(cluster, slurm, compute, Path(values["SpoolDir"]))
+    return StatusSources(
+        cluster,
+        slurm,
+        compute,
+        Path(values["SpoolDir"]),
+        lambda: charge_of_this_host(slurm_conf, slurm.responding_controller),
+    )
 
 
 def status_of(sources: StatusSources, now: datetime) -> ClusterStatus:

@@ -87,7 +87,7 @@ def _on_the_way(facts: NodeFacts, policy: Policy, now: datetime) -> _Answer:
     if facts.must_exist and _was_replaced(facts, policy, now):
         state = NodeState.REPAIRING
     if facts.view is None:
-        return state, "it is on its way; Compute Engine could not be read"
+        return state, "it is on its way; its VM is not known"
     return state, _wait_text(facts, facts.view)
 
 

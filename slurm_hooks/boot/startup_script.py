@@ -73,7 +73,7 @@ def _run(command: tuple[str, ...], directory: str, output: _Output, deadline: fl
             cwd=directory,
             env={
                 "PATH": f"/usr/local/sbin:/usr/local/bin:{PATH}",
-                "HOME": pwd.getpwuid(os.geteuid()).pw_dir,
+                "HOME": _home(),
             },
             start_new_session=True,
         )
@@ -89,6 +89,14 @@ def _run(command: tuple[str, ...], directory: str, output: _Output, deadline: fl
     finally:
         os.close(ended)
         os.close(reader)
+
+
+def _home() -> str:
+    """The home of whom we run as; `/` for a user whom nobody has entered."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return "/"
 
 
 def _follow(

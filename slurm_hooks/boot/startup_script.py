@@ -86,6 +86,9 @@ def _run(command: tuple[str, ...], directory: str, output: _Output, deadline: fl
     ended = os.pidfd_open(child.pid)
     try:
         return _follow(child, reader, ended, output, deadline)
+    except BaseException:
+        os.killpg(child.pid, signal.SIGKILL)
+        raise
     finally:
         os.close(ended)
         os.close(reader)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from slurm_hooks.boot import keys
 from tests.unit.boot.vms import Vm
@@ -65,6 +68,20 @@ def is_running(pid: str) -> bool:
         return Path("/proc", pid, "stat").read_text().rpartition(") ")[2][0] != "Z"
     except FileNotFoundError:
         return False
+
+
+@pytest.mark.slow
+def test_script_ends_with_a_boot_that_is_told_to_end(vm: Vm) -> None:
+    vm.tell(keys.STARTUP_SCRIPT, f"echo $$ > {vm.root}/script; exec sleep 300")
+    with subprocess.Popen(vm.command, stdout=subprocess.PIPE, text=True) as program:
+        file = vm.root / "script"
+        wait_until("the script runs", lambda: file.exists() and file.read_text() != "", 20)
+        program.terminate()
+        output, _ = program.communicate(timeout=20)
+    assert program.returncode == 1
+    assert output.endswith("slurm-hooks-boot: startup-script failed told to end\n")
+    wait_until("the script has ended", lambda: not is_running(file.read_text().strip()), 10)
+    assert vm.options == ""
 
 
 def test_what_a_script_leaves_in_the_background_lives_on_and_holds_up_nothing(vm: Vm) -> None:

@@ -7,6 +7,7 @@ is there already, does the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from slurm_hooks.cluster.topology import Cluster
@@ -44,6 +45,7 @@ _QUOTAS_OF_COMPUTE = "services/compute.googleapis.com/quotaInfos"
 _MOST_PERMISSIONS = 100
 _LARGEST_PAGE = "200"
 _WITH_CONDITIONS = {"options": {"requestedPolicyVersion": 3}}
+_OWN_ACCOUNT = re.compile(r"[^@]+@(?P<project>[^@]+)\.iam\.gserviceaccount\.com")
 _ACCOUNT_OF_SERVICE = ".gserviceaccount.com"
 
 
@@ -66,13 +68,18 @@ class GoogleProject:
         return self._project
 
     def caller(self) -> str:
-        """See ProjectClient. A person is known to Google by the token."""
+        """See ProjectClient. A VM learns its account with its first token, and a person is known
+        to Google by the token."""
         email = self._session.service_account()
         if not email:
-            query = {"access_token": self._session.access_token()}
-            email = str(self._session.get(OAUTH, "/tokeninfo", query).get("email", ""))
+            token = self._session.access_token()
+            email = self._session.service_account() or self._owner_of(token)
         kind = "serviceAccount" if email.endswith(_ACCOUNT_OF_SERVICE) else "user"
         return f"{kind}:{email}" if email else ""
+
+    def _owner_of(self, token: str) -> str:
+        answer = self._session.get(OAUTH, "/tokeninfo", {"access_token": token})
+        return str(answer.get("email", ""))
 
     def identity(self) -> ProjectIdentity:
         """See ProjectClient."""
@@ -174,8 +181,11 @@ class GoogleProject:
         return answers.policy_from(body)
 
     def _account(self, email: str) -> str:
-        """An account may be another project's; `-` stands for whichever it is."""
-        return f"/v1/projects/-/serviceAccounts/{email}"
+        """An account may be another project's, which its address tells. The service's `-` for any
+        project would answer 403 for an account that does not exist."""
+        match = _OWN_ACCOUNT.fullmatch(email)
+        project = match["project"] if match else self._project
+        return f"/v1/projects/{project}/serviceAccounts/{email}"
 
     def _tested(self, place: Place, path: str, asked: Sequence[str]) -> frozenset[str]:
         found: set[str] = set()

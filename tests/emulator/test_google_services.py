@@ -218,6 +218,8 @@ def test_service_accounts_have_policies_of_their_own(emulator: EmulatorControl) 
     assert answer.body == {"permissions": ["iam.serviceAccounts.actAs"]}
     assert api.call("POST", f"{path}:getIamPolicy").status == 403
     assert api.get(f"/v1/{PROJECT}/serviceAccounts/none@example.com").status == 404
+    assert api.get("/v1/projects/-/serviceAccounts/none@example.com").status == 403
+    assert api.get(f"/v1/projects/-/serviceAccounts/{ACCOUNT}").status == 200
 
 
 def test_networks_images_and_reservations_are_there_or_not(emulator: EmulatorControl) -> None:

@@ -153,6 +153,8 @@ def _requests(region: str, quota: Quota | None, project: str) -> Finding:
     fix = commands.raise_quota(project, region, ACTIVE_RESIZE_REQUESTS, USUAL_ACTIVE_REQUESTS)
     if quota is None:
         return subject.unknown(_UNTOLD, fix)
+    if quota.is_unlimited:
+        return subject.passes("without limit")
     detail = f"limit {quota.limit:g}, {quota.usage:g} in use"
     if quota.limit < 1:
         return subject.fails(f"{detail}: no Flex-start VM can be asked for", fix)

@@ -268,7 +268,7 @@ def test_without_the_projects_number_nothing_is_said_of_the_agent() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "outcome"),
-    [(0, FAIL), (15, WARN), (16, None)],
+    [(0, FAIL), (15, WARN), (16, None), (-1, None)],
 )
 def test_flex_start_gpus_are_counted_among_the_preemptible_ones(
     limit: int, outcome: Outcome | None
@@ -305,7 +305,8 @@ def test_a_quota_that_the_region_does_not_list_is_not_called_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("quota", "outcome"), [(Quota(0), FAIL), (Quota(5, usage=5), WARN), (Quota(5, usage=4), None)]
+    ("quota", "outcome"),
+    [(Quota(-1), None), (Quota(0), FAIL), (Quota(5, usage=5), WARN), (Quota(5, usage=4), None)],
 )
 def test_active_resize_requests_need_places(quota: Quota, outcome: Outcome | None) -> None:
     found = bad(quotas={REGION: {**good_quotas(), QuotaName("ACTIVE_RESIZE_REQUESTS"): quota}})

@@ -384,7 +384,5 @@ def test_without_slurm_the_vms_are_told() -> None:
 def test_without_compute_engine_slurm_alone_tells() -> None:
     silent = Unavailable(System.COMPUTE, "503")
     assert found(registered(up(N0)), N0, compute=silent) == (NodeState.RUNNING, "")
-    assert found(booting(), N0, compute=silent)[1] == (
-        "it is on its way; its VM is not known"
-    )
+    assert found(booting(), N0, compute=silent)[1] == ("it is on its way; its VM is not known")
     assert found(World([off(N0)], cluster=STATIC), N0, compute=silent)[0] is NodeState.PREPARING

@@ -17,6 +17,7 @@ _NOT_FOR_EDITORS = (
 )
 _INSTANCE_ADMIN = (
     "compute.acceleratorTypes.*",
+    "compute.autoscalers.*",
     "compute.diskTypes.*",
     "compute.disks.*",
     "compute.globalOperations.*",
@@ -61,6 +62,7 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
         *_INSTANCE_ADMIN,
         "iam.serviceAccounts.actAs",
     ),
+    "roles/compute.viewer": ("compute.*.get", "compute.*.list", "compute.images.getFromFamily"),
     "roles/compute.networkViewer": ("compute.networks.*", "compute.subnetworks.*"),
     "roles/iam.securityReviewer": ("*.getIamPolicy", "*.list"),
     "roles/iam.serviceAccountUser": (

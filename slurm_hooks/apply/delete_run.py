@@ -12,11 +12,13 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from slurm_hooks.apply.inventory import (
     Deletion,
     Inventory,
+    closing_reservation,
     inventory_lines,
     next_deletions,
     read_inventory,
@@ -38,13 +40,15 @@ from slurm_hooks.reconcile.bell import ring
 from slurm_hooks.reconcile.locks import Locked, sole_runner
 from slurm_hooks.reconcile.reasons import is_of_person
 from slurm_hooks.reconcile.sightings import BELIEVED_AFTER
-from slurm_hooks.slurm.client import NodeUpdate, SlurmError
+from slurm_hooks.slurm.client import NodeUpdate, ReservationSpecification, SlurmError
 from slurm_hooks.slurm.hostlist import collapse
 from slurm_hooks.slurm.model import Node
 
 POLL_SECONDS = 2.0
 OBEYED_SECONDS = 300.0
 """How long the pass that is under way may take to its end."""
+CLOSED_LONGER_SECONDS = 600
+"""How much longer than the deletion may take its reservation lasts."""
 LASTING = (ErrorKind.PERMISSION, ErrorKind.CONFIG, ErrorKind.QUOTA)
 """Errors that no waiting mends."""
 
@@ -151,6 +155,8 @@ class Removal:
         for name, node in found.nodes.items():
             step = retirement_of(node, has_job=name in holders, force=self._options.force)
             steps.setdefault(step, []).append(node)
+        if steps.keys() - {Retirement.NOTHING}:
+            self._close(found)
         refusals = [
             line
             for step, update in UPDATES.items()
@@ -163,6 +169,16 @@ class Removal:
             if step is not Retirement.NOTHING
         )
         return (*lines, *refusals), Retirement.BUSY in steps
+
+    def _close(self, found: Inventory) -> None:
+        """Keep jobs off all nodes. It ends by itself, should nobody come to take it away."""
+        name = closing_reservation(self._cluster_id)
+        if name not in found.reservations:
+            seconds = int(self._options.timeout_seconds) + CLOSED_LONGER_SECONDS
+            nodes = tuple(sorted(found.nodes))
+            self._systems.slurm.create_reservation(
+                ReservationSpecification(name, nodes, datetime.now(UTC), seconds)
+            )
 
     def _update(self, names: list[str], update: NodeUpdate, reason: str | None) -> Iterator[str]:
         """Change nodes; a line where Slurm does not, which the next round tries again."""

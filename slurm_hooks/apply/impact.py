@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from slurm_hooks.apply.changes import Changes
 from slurm_hooks.cluster.topology import Cluster, parse_node_name
-from slurm_hooks.slurm.model import Job, SlurmSnapshot
+from slurm_hooks.slurm.model import Job, JobState, SlurmSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +77,14 @@ def uses_of(nodes: Iterable[str], slurm: SlurmSnapshot) -> Uses:
     wanted = tuple(nodes)
     asked = frozenset(wanted)
     active = [job for job in slurm.jobs.values() if job.is_active]
+    # one that was queued again is still shown with the nodes that it had
+    placed = [job for job in active if job.state is not JobState.PENDING]
+    waiting = [job for job in active if job.state is JobState.PENDING]
     return Uses(
         nodes=wanted,
-        holding=tuple(_on(job, job.nodes, asked) for job in active if asked & {*job.nodes}),
+        holding=tuple(_on(job, job.nodes, asked) for job in placed if asked & {*job.nodes}),
         naming=tuple(
-            _on(job, job.required_nodes, asked)
-            for job in active
-            if not job.nodes and asked & {*job.required_nodes}
+            _on(job, job.required_nodes, asked) for job in waiting if asked & {*job.required_nodes}
         ),
         reservations=tuple(
             name

@@ -58,7 +58,7 @@ class Inventory:
         return tuple(
             name
             for name, reservation in self.slurm.reservations.items()
-            if is_our_reservation(reservation)
+            if (is_our_reservation(reservation) or name == closing_reservation(self.cluster_id))
             and ours_of(reservation.nodes, self.cluster_id) == frozenset(reservation.nodes)
         )
 
@@ -73,6 +73,14 @@ class Inventory:
             or self.templates
             or self.policies
         )
+
+
+def closing_reservation(cluster_id: str) -> str:
+    """The name of the reservation that keeps jobs off nodes while they are powered down.
+
+    A drain cannot: the power down lifts it, and Slurm may give the node away in that moment.
+    """
+    return f"slurm-hooks-delete-{cluster_id}"
 
 
 def read_inventory(systems: Systems, cluster_id: str) -> Inventory:

@@ -14,6 +14,7 @@ from pathlib import Path
 from slurm_hooks.apply.changes import compare
 from slurm_hooks.apply.departures import held_up
 from slurm_hooks.apply.impact import impact_of, slurm_node_names
+from slurm_hooks.apply.inventory import closing_reservation
 from slurm_hooks.apply.place import Place
 from slurm_hooks.apply.plan import Plan
 from slurm_hooks.apply.rendered_files import look_at_files, replace_file, write_files
@@ -161,7 +162,10 @@ class Application:
         slurm = read_slurm(self._systems)
         if slurm is None:
             return
-        names = to_give_back(slurm.nodes.values(), self._wanted.cluster.cluster_id)
+        cluster_id = self._wanted.cluster.cluster_id
+        if closing_reservation(cluster_id) in slurm.reservations:
+            self._systems.slurm.delete_reservation(closing_reservation(cluster_id))
+        names = to_give_back(slurm.nodes.values(), cluster_id)
         if names:
             self._systems.slurm.update_nodes(names, NodeUpdate.IDLE)
             ring(self._place.spool)

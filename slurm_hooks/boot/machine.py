@@ -22,6 +22,10 @@ class NotYet(Exception):
     """A step cannot be done now, and may be in a moment; the text says why."""
 
 
+class ToldToEnd(Exception):
+    """Somebody ends the boot by a signal; raised wherever it is at that moment."""
+
+
 class Limits(NamedTuple):
     """Seconds, all of them. `try_seconds` is one request or one mount, the others are for what
     comes of trying again."""

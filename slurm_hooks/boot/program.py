@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from slurm_hooks.boot.machine import Machine
+from slurm_hooks.boot.machine import Machine, ToldToEnd
 from slurm_hooks.boot.run import boot
 
 NAME = "slurm-hooks-boot"
@@ -47,7 +48,12 @@ def main() -> int:
     except ValueError as error:
         sys.stderr.write(f"{NAME}: {error}\nTry {NAME} --help\n")
         return 2
+    signal.signal(signal.SIGTERM, _end)
     return boot(machine)
+
+
+def _end(*_: object) -> None:
+    raise ToldToEnd("told to end")
 
 
 def understood(arguments: Sequence[str]) -> Machine:

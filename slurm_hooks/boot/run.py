@@ -14,7 +14,7 @@ from slurm_hooks.boot.gpus import wait_for_gpus
 from slurm_hooks.boot.identity import Identity, identify, whole_number
 from slurm_hooks.boot.key import place_key
 from slurm_hooks.boot.keys import Role
-from slurm_hooks.boot.machine import BootError, Machine
+from slurm_hooks.boot.machine import BootError, Machine, ToldToEnd
 from slurm_hooks.boot.metadata import Instance, read_instance
 from slurm_hooks.boot.mounts import mount, wanted_mounts
 from slurm_hooks.boot.services import Services
@@ -27,7 +27,7 @@ def boot(machine: Machine) -> int:
     teller = _Teller(Console(machine.console))
     try:
         _take_steps(machine, teller)
-    except BootError as error:
+    except (BootError, ToldToEnd) as error:
         teller.tell(BootState.FAILED, str(error))
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 
 from slurm_hooks.boot.identity import Authentication, Identity
 from slurm_hooks.boot.machine import BootError, Machine
@@ -82,9 +83,7 @@ def _version(program: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _hand_over(
-    machine: Machine, name: str, variable: str, options: list[str] | tuple[str, ...]
-) -> None:
+def _hand_over(machine: Machine, name: str, variable: str, options: Sequence[str]) -> None:
     _replace(os.path.join(machine.run_directory, name), f'{variable}="{" ".join(options)}"\n')
 
 

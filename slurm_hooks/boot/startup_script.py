@@ -7,6 +7,7 @@ its process group, and so does the boot.
 from __future__ import annotations
 
 import os
+import pwd
 import select
 import signal
 import time
@@ -70,7 +71,10 @@ def _run(command: tuple[str, ...], directory: str, output: _Output, deadline: fl
             stdout=writer,
             stderr=writer,
             cwd=directory,
-            env={"PATH": f"/usr/local/sbin:/usr/local/bin:{PATH}", "HOME": "/root"},
+            env={
+                "PATH": f"/usr/local/sbin:/usr/local/bin:{PATH}",
+                "HOME": _home(),
+            },
             start_new_session=True,
         )
     except OSError:
@@ -82,9 +86,20 @@ def _run(command: tuple[str, ...], directory: str, output: _Output, deadline: fl
     ended = os.pidfd_open(child.pid)
     try:
         return _follow(child, reader, ended, output, deadline)
+    except BaseException:
+        os.killpg(child.pid, signal.SIGKILL)
+        raise
     finally:
         os.close(ended)
         os.close(reader)
+
+
+def _home() -> str:
+    """The home of whom we run as; `/` for a user whom nobody has entered."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return "/"
 
 
 def _follow(

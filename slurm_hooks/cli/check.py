@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from slurm_hooks.prerequisites.model import Finding
 
 EXIT_FAILURE = 1
+WIDTH_OF_FILES = 160
+"""Columns of the table where no terminal says how many there are."""
 _STYLES = {"PASS": "green", "WARN": "yellow", "FAIL": "bold red", "UNKNOWN": "magenta"}
 
 ClusterFile = Annotated[
@@ -94,13 +96,13 @@ def _settings(settings_file: str, may_lack: bool) -> dict[str, str]:
 def _print(project: str, findings: tuple[Finding, ...]) -> None:
     from rich.console import Console
 
-    Console().print(_table(findings))
+    console = Console()
+    Console(width=None if console.is_terminal else WIDTH_OF_FILES).print(_table(findings))
     for finding in findings:
-        if finding.outcome == "PASS" or not finding.fix:
-            continue
-        typer.echo(f"{finding.outcome} {printable(finding.check)}: {printable(finding.subject)}")
-        typer.echo(f"  {printable(finding.detail)}")
-        typer.echo(f"  {shlex.join(finding.fix)}\n")
+        if finding.outcome != "PASS":
+            about = f"{printable(finding.check)}: {printable(finding.subject)}"
+            typer.echo(f"{finding.outcome} {about}\n  {printable(finding.detail)}")
+            typer.echo(f"  {shlex.join(finding.fix)}\n" if finding.fix else "")
     typer.echo(f"project {project}: {_count(findings)}")
 
 

@@ -65,7 +65,8 @@ def events(
 
     Types: VM_PROLOG_ERROR, VM_EPILOG_ERROR, VM_CONTINUOUS_GPU_ERROR (a health run found the node
     ill before a job, after it, between), VM_SLURM_DRAIN (condemned), VM_REBOOT,
-    VM_SLURM_POWER_DOWN and VM_DELETION (replaced), VM_REPORT_AND_REPLACEMENT, VM_RETURNED (serves
+    VM_SLURM_POWER_DOWN and VM_DELETION (replaced), VM_REPORT_AND_REPLACEMENT (reported as faulty
+    by a person: ORDERED, REPORTED, REPLACING, REPLACED or FAILED), VM_RETURNED (serves
     again), REPAIR_SKIPPED (stays drained, and why), REPAIRS_STOPPED and REPAIRS_RESUMED (of a
     pool).
 

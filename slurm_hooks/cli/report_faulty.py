@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from slurm_hooks.cli.events import SettingsFile
+from slurm_hooks.cli.fault_reports import report_as_line, report_as_object
 from slurm_hooks.cli.mistakes import printable, refuse
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def report_faulty(
         _show(_latest(_store(sources)), as_json)
         return
     word = _behavior(host, behavior)
+    _require_a_daemon_that_acts(sources)
     pool = _pool(sources, node, host)
     vm = _vm(sources, node, host)
     _ask(sources, node, host, yes, as_json)
@@ -107,6 +109,20 @@ def _behavior(host: bool, text: str) -> FaultBehavior:
     if text.upper() not in FaultBehavior.__members__:
         refuse(f"--host needs --behavior, not {text!r}", f"write {BEHAVIORS}")
     return FaultBehavior(text.upper())
+
+
+def _require_a_daemon_that_acts(sources: StatusSources) -> None:
+    """An order lies in the spool of this host: the daemon of another one never finds it."""
+    from slurm_hooks.reconcile.deleting import is_marked
+    from slurm_hooks.slurm.controllers import Charge
+
+    if is_marked(sources.spool_directory):
+        refuse("the cluster is deleted, nothing of it is replaced", "see slurm-hooks status")
+    if sources.charge() is not Charge.HERE:
+        refuse(
+            "the slurmctld of this host is not in charge, or none answers",
+            "run it where `scontrol ping` says that slurmctld is UP first",
+        )
 
 
 def _pool(sources: StatusSources, node: str, host: bool) -> NodePool:
@@ -224,9 +240,9 @@ def _tell_ordered(sources: StatusSources, report: FaultReport, as_json: bool) ->
 
     woken = ring(Path(sources.spool_directory))
     if as_json:
-        typer.echo(json.dumps(_as_object(report)))
+        typer.echo(json.dumps(report_as_object(report)))
         return
-    typer.echo(_as_line(report))
+    typer.echo(report_as_line(report))
     if not woken:
         typer.echo("slurm-hooksd does not run here: it is carried out when it does", err=True)
 
@@ -239,7 +255,7 @@ def _wait(store: FaultReports, report: FaultReport, as_json: bool) -> int:
             time.sleep(WAIT_SECONDS)
             now = next((one for one in _latest(store) if one.number == report.number), last)
             if now.state is not last.state:
-                typer.echo(json.dumps(_as_object(now)) if as_json else _as_line(now))
+                typer.echo(json.dumps(report_as_object(now)) if as_json else report_as_line(now))
             last = now
     except KeyboardInterrupt:
         return EXIT_NOT_DONE
@@ -260,39 +276,7 @@ def _latest(store: FaultReports) -> list[FaultReport]:
 def _show(reports: list[FaultReport], as_json: bool) -> None:
     """The oldest first, as events are shown."""
     if as_json:
-        typer.echo(json.dumps([_as_object(report) for report in reports], indent=2))
+        typer.echo(json.dumps([report_as_object(report) for report in reports], indent=2))
         return
     for report in reversed(reports):
-        typer.echo(_as_line(report))
-
-
-def _as_line(report: FaultReport) -> str:
-    from slurm_hooks.history.report import FaultAction
-    from slurm_hooks.status.words import stamp
-
-    what = f"host, {report.behavior}" if report.action is FaultAction.REPORT_HOST else "node"
-    by = f" by {report.ordered_by}" if report.ordered_by else ""
-    said = f" ({report.description})" if report.description else ""
-    detail = f": {report.detail}" if report.detail else ""
-    text = f"{stamp(report.changed_utc)} {report.node} {report.state}{detail}; {what}{by}{said}"
-    return printable(text)
-
-
-def _as_object(report: FaultReport) -> dict[str, object]:
-    from slurm_hooks.status.words import stamp
-
-    return {
-        "number": report.number,
-        "node": report.node,
-        "pool": report.pool,
-        "instance_id": report.instance_id,
-        "action": report.action.value,
-        "behavior": report.behavior.value,
-        "description": report.description,
-        "ordered_time": stamp(report.ordered_utc),
-        "ordered_by": report.ordered_by,
-        "state": report.state.value,
-        "changed_time": stamp(report.changed_utc),
-        "report_error": report.report_error,
-        "detail": report.detail,
-    }
+        typer.echo(report_as_line(report))

@@ -127,7 +127,7 @@ def _watch_on(
     from rich.live import Live
 
     view = _view_of(read(), chosen, every_node)
-    with Live(view, console=console, auto_refresh=False, vertical_overflow="visible") as live:
+    with Live(view, console=console, auto_refresh=False) as live:
         while True:
             live.refresh()
             time.sleep(interval)

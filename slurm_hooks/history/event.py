@@ -29,7 +29,7 @@ class EventKind(enum.StrEnum):
     VM_REBOOT = "VM_REBOOT"
     """slurmctld was asked to reboot the node."""
     VM_REPORT_AND_REPLACEMENT = "VM_REPORT_AND_REPLACEMENT"
-    """The VM's host was reported as faulty, and the VM is replaced."""
+    """A person has reported the node as faulty; the message says how far that is."""
     VM_RETURNED = "VM_RETURNED"
     """The drain is over, the node takes jobs again."""
     REPAIR_SKIPPED = "REPAIR_SKIPPED"

@@ -14,6 +14,7 @@ from slurm_hooks.prerequisites.facts import (
     PolicyBinding,
     ProjectIdentity,
     Quota,
+    QuotaName,
     Reservation,
     SecretVersion,
     Subnetwork,
@@ -61,10 +62,27 @@ def machine_type_from(body: Json) -> MachineType:
     return MachineType(str(body.get("architecture", "")))
 
 
-def quotas_from(body: Json) -> dict[str, Quota]:
+def quota_from(body: Json, region: str, gpu_family: str) -> Quota | None:
+    """The limit of a quota of Cloud Quotas in a region; the first entry that fits is the nearest.
+
+    None when no entry is about the region and family.
+    """
+    wanted = {"region": region, "gpu_family": gpu_family}
+    for entry in body.get("dimensionsInfos", []):
+        dimensions = entry.get("dimensions", {})
+        places = entry.get("applicableLocations", [])
+        fits = all(wanted.get(key) == value for key, value in dimensions.items())
+        if fits and (not region or not places or region in places):
+            return Quota(float(entry.get("details", {}).get("value", 0)))
+    return None
+
+
+def quotas_from(body: Json) -> dict[QuotaName, Quota]:
     """The quotas of a region or a project."""
     return {
-        str(entry["metric"]): Quota(float(entry.get("limit", 0)), float(entry.get("usage", 0)))
+        QuotaName(str(entry["metric"])): Quota(
+            float(entry.get("limit", 0)), float(entry.get("usage", 0))
+        )
         for entry in body.get("quotas", [])
         if "metric" in entry
     }

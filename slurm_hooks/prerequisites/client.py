@@ -17,6 +17,7 @@ from slurm_hooks.prerequisites.facts import (
     Policy,
     ProjectIdentity,
     Quota,
+    QuotaName,
     Reservation,
     SecretVersion,
     Subnetwork,
@@ -70,8 +71,11 @@ class ProjectClient(Protocol):
     def require_type(self, collection: str, name: ZonalName) -> bool:
         """True when a zone has one of its `diskTypes` or `acceleratorTypes`."""
 
-    def quotas(self, region: str) -> Mapping[str, Quota]:
-        """The quotas of a region by metric; of the whole project for an empty region."""
+    def quotas(self, region: str) -> Mapping[QuotaName, Quota]:
+        """The quotas that a region lists; those of the whole project for an empty region."""
+
+    def quota(self, region: str, name: QuotaName) -> Quota:
+        """A quota by Cloud Quotas, which knows those too that regions do not list, but no use."""
 
     def reservation(self, name: str) -> Reservation:
         """A reservation."""

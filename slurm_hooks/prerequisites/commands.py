@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slurm_hooks.prerequisites.facts import ZonalName
+from slurm_hooks.prerequisites.facts import QuotaName, ZonalName
 
 Command = tuple[str, ...]
 UNKNOWN_CALLER = "user:YOUR-ADDRESS"
@@ -96,15 +96,22 @@ def list_zones_with(project: str, collection: str, name: ZonalName) -> Command:
     )
 
 
-def raise_quota(project: str, region: str, metric: str, value: int) -> Command:
-    """Ask for a higher quota."""
+def quota_id(name: QuotaName, region: str) -> str:
+    """What Cloud Quotas calls a quota of Compute Engine."""
     place = "per-project-region" if region else "per-project"
-    quota = f"{metric.replace('_', '-')}-{place}"
-    dimensions = (f"--dimensions=region={region}",) if region else ()
+    return f"{name.metric.replace('_', '-')}-{place}"
+
+
+def raise_quota(project: str, region: str, name: QuotaName, value: int) -> Command:
+    """Ask for a higher quota."""
+    pairs = {"region": region, "gpu_family": name.gpu_family}
+    dimensions = ",".join(f"{key}={value}" for key, value in pairs.items() if value)
     return (
-        *("gcloud", "beta", "quotas", "preferences", "create", f"--quota-id={quota}"),
-        *("--service=compute.googleapis.com", f"--preferred-value={value}"),
-        *(*dimensions, f"--project={project}"),
+        *("gcloud", "beta", "quotas", "preferences", "create"),
+        *(f"--quota-id={quota_id(name, region)}", "--service=compute.googleapis.com"),
+        f"--preferred-value={value}",
+        *((f"--dimensions={dimensions}",) if dimensions else ()),
+        f"--project={project}",
     )
 
 

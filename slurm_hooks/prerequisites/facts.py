@@ -73,11 +73,27 @@ class MachineType:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotaName:
+    """A quota by its metric, and by the family where GPUs of all families share the metric."""
+
+    metric: str
+    gpu_family: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.metric} {self.gpu_family}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
 class Quota:
-    """A quota of a region, or of the whole project."""
+    """A quota of a region, or of the whole project. A limit below 0 is none."""
 
     limit: float
     usage: float = 0.0
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether there is no limit."""
+        return self.limit < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +158,7 @@ class ProjectFacts:
     machine_types: Mapping[ZonalName, Answer[MachineType]] = field(default_factory=dict)
     disk_types: Mapping[ZonalName, Answer[bool]] = field(default_factory=dict)
     accelerator_types: Mapping[ZonalName, Answer[bool]] = field(default_factory=dict)
-    quotas: Mapping[str, Answer[Mapping[str, Quota]]] = field(default_factory=dict)
+    quotas: Mapping[str, Answer[Mapping[QuotaName, Quota]]] = field(default_factory=dict)
     """By region; those of the whole project under the empty name."""
     reservations: Mapping[str, Answer[Reservation]] = field(default_factory=dict)
     filestores: Mapping[str, Answer[FileSystem]] = field(default_factory=dict)

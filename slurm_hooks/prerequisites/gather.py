@@ -6,15 +6,24 @@ What cannot be read is a fact, too. So no error of one service hides what the ot
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.prerequisites.client import ProjectClient
-from slurm_hooks.prerequisites.facts import Answer, Policy, ProjectFacts, ProjectIdentity, Unread
+from slurm_hooks.prerequisites.facts import (
+    Answer,
+    Policy,
+    ProjectFacts,
+    ProjectIdentity,
+    Quota,
+    QuotaName,
+    Unread,
+)
 from slurm_hooks.prerequisites.permissions import ACT_AS, needed_permissions
 from slurm_hooks.prerequisites.rules import machines, reservations, storage
-from slurm_hooks.prerequisites.rules.quotas import EVERYWHERE, needs_by_region
+from slurm_hooks.prerequisites.rules.quotas import quotas_by_region
 from slurm_hooks.prerequisites.rules.secrets import secret_of
 
 _Found = TypeVar("_Found")
@@ -78,7 +87,10 @@ def gather(cluster: Cluster, client: ProjectClient) -> ProjectFacts:
             (name for pool in pools for name in machines.accelerator_types_of(pool)),
             lambda name: client.require_type("acceleratorTypes", name),
         ),
-        quotas=read_all((*needs_by_region(cluster), EVERYWHERE), client.quotas),
+        quotas={
+            region: _quotas(region, names, client)
+            for region, names in quotas_by_region(cluster).items()
+        },
         reservations=read_all(
             (name for pool in pools for name in reservations.reservations_of(pool)),
             client.reservation,
@@ -88,6 +100,21 @@ def gather(cluster: Cluster, client: ProjectClient) -> ProjectFacts:
         secret=read(lambda: client.secret_version(version)) if version else None,
         secret_policy=read(lambda: client.secret_policy(secret_of(version))) if version else (),
     )
+
+
+def _quotas(
+    region: str, names: Iterable[QuotaName], client: ProjectClient
+) -> Answer[Mapping[QuotaName, Quota]]:
+    """What the region lists, and what Cloud Quotas says of the names that it does not."""
+    listed = read(lambda: client.quotas(region))
+    if listed is None or isinstance(listed, Unread):
+        return listed
+    found = dict(listed)
+    for name in names:
+        told = found.get(name) or read(partial(client.quota, region, name))
+        if isinstance(told, Quota):
+            found[name] = told
+    return found
 
 
 def _caller(client: ProjectClient) -> str:

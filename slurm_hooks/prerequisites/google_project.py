@@ -7,6 +7,7 @@ is there already, does the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from slurm_hooks.cluster.topology import Cluster
@@ -15,6 +16,7 @@ from slurm_hooks.compute.google_session import GoogleSession, Place
 from slurm_hooks.prerequisites import answers
 from slurm_hooks.prerequisites.answers import Json
 from slurm_hooks.prerequisites.client import ProjectClient
+from slurm_hooks.prerequisites.commands import quota_id
 from slurm_hooks.prerequisites.facts import (
     FileSystem,
     Image,
@@ -23,12 +25,14 @@ from slurm_hooks.prerequisites.facts import (
     Policy,
     ProjectIdentity,
     Quota,
+    QuotaName,
     Reservation,
     SecretVersion,
     Subnetwork,
     ZonalName,
 )
 
+CLOUD_QUOTAS = Place("cloudquotas.googleapis.com")
 COMPUTE = Place("compute.googleapis.com")
 FILESTORE = Place("file.googleapis.com")
 IAM = Place("iam.googleapis.com")
@@ -37,9 +41,11 @@ OAUTH = Place("oauth2.googleapis.com")
 RESOURCE_MANAGER = Place("cloudresourcemanager.googleapis.com")
 SECRET_MANAGER = Place("secretmanager.googleapis.com")
 SERVICE_USAGE = Place("serviceusage.googleapis.com")
+_QUOTAS_OF_COMPUTE = "services/compute.googleapis.com/quotaInfos"
 _MOST_PERMISSIONS = 100
 _LARGEST_PAGE = "200"
 _WITH_CONDITIONS = {"options": {"requestedPolicyVersion": 3}}
+_OWN_ACCOUNT = re.compile(r"[^@]+@(?P<project>[^@]+)\.iam\.gserviceaccount\.com")
 _ACCOUNT_OF_SERVICE = ".gserviceaccount.com"
 
 
@@ -62,13 +68,18 @@ class GoogleProject:
         return self._project
 
     def caller(self) -> str:
-        """See ProjectClient. A person is known to Google by the token."""
+        """See ProjectClient. A VM learns its account with its first token, and a person is known
+        to Google by the token."""
         email = self._session.service_account()
         if not email:
-            query = {"access_token": self._session.access_token()}
-            email = str(self._session.get(OAUTH, "/tokeninfo", query).get("email", ""))
+            token = self._session.access_token()
+            email = self._session.service_account() or self._owner_of(token)
         kind = "serviceAccount" if email.endswith(_ACCOUNT_OF_SERVICE) else "user"
         return f"{kind}:{email}" if email else ""
+
+    def _owner_of(self, token: str) -> str:
+        answer = self._session.get(OAUTH, "/tokeninfo", {"access_token": token})
+        return str(answer.get("email", ""))
 
     def identity(self) -> ProjectIdentity:
         """See ProjectClient."""
@@ -132,10 +143,20 @@ class GoogleProject:
         self._of_zone(collection, name)
         return True
 
-    def quotas(self, region: str) -> Mapping[str, Quota]:
+    def quotas(self, region: str) -> Mapping[QuotaName, Quota]:
         """See ProjectClient."""
         place = f"/regions/{region}" if region else ""
         return answers.quotas_from(self._compute(f"projects/{self._project}{place}"))
+
+    def quota(self, region: str, name: QuotaName) -> Quota:
+        """See ProjectClient."""
+        quota = quota_id(name, region)
+        path = f"/v1/projects/{self._project}/locations/global/{_QUOTAS_OF_COMPUTE}/{quota}"
+        body = self._session.get(CLOUD_QUOTAS, path)
+        found = answers.quota_from(body, region, name.gpu_family)
+        if found is None:
+            raise ComputeError(ErrorKind.GONE, "NOT_FOUND", f"{name} does not tell of {region}")
+        return found
 
     def reservation(self, name: str) -> Reservation:
         """See ProjectClient."""
@@ -160,8 +181,11 @@ class GoogleProject:
         return answers.policy_from(body)
 
     def _account(self, email: str) -> str:
-        """An account may be another project's; `-` stands for whichever it is."""
-        return f"/v1/projects/-/serviceAccounts/{email}"
+        """An account may be another project's, which its address tells. The service's `-` for any
+        project would answer 403 for an account that does not exist."""
+        match = _OWN_ACCOUNT.fullmatch(email)
+        project = match["project"] if match else self._project
+        return f"/v1/projects/{project}/serviceAccounts/{email}"
 
     def _tested(self, place: Place, path: str, asked: Sequence[str]) -> frozenset[str]:
         found: set[str] = set()

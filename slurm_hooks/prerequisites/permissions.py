@@ -16,7 +16,7 @@ _POLICIES = "compute.resourcePolicies"
 _INSTANCES = "compute.instances"
 
 PERMISSIONS_BY_CALL: dict[str, tuple[str, ...]] = {
-    "read": (f"{_GROUPS}.list", f"{_INSTANCES}.list"),
+    "read": (f"{_GROUPS}.get", f"{_GROUPS}.list", f"{_INSTANCES}.list"),
     "read_templates": (f"{_TEMPLATES}.list",),
     "read_workload_policies": (f"{_POLICIES}.list",),
     "get_group": (f"{_GROUPS}.get",),

@@ -314,7 +314,8 @@ class JobStatus:
 
     `since_utc` is when its request or VM was made, where it waits for that; else when Slurm gave
     the job its nodes. All of these survive a restart of ours.
-    `machine_type` and `place` are of the pool whose nodes the job waits for longest, and so is
+    `machine_type` (empty where the cluster file has the pool no more) and `place` are of the pool
+    whose nodes the job waits for longest, and so is
     `usual_wait_seconds`, the median of what its last `usual_wait_requests` requests waited.
     """
 

@@ -14,6 +14,8 @@ from slurm_hooks.cluster.load import load_cluster
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.google_client import GoogleComputeClient
 from slurm_hooks.history import metrics
+from slurm_hooks.history.conditions import FILE_NAME as CONDITIONS_FILE
+from slurm_hooks.history.conditions import ConditionsFile
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.events import FILE_NAME as HISTORY_FILE
 from slurm_hooks.history.events import EventHistory
@@ -98,6 +100,7 @@ def assemble(settings_file: str) -> Controller:
         lambda: notify("WATCHDOG=1"),
         history=EventHistory(spool_directory / HISTORY_FILE),
         reports=FaultReports(spool_directory / REPORTS_FILE),
+        conditions=ConditionsFile(spool_directory / CONDITIONS_FILE),
     )
     interval = _interval_seconds(values)
     return Controller(settings_file, spool_directory, cluster, passes, interval, cluster_file)

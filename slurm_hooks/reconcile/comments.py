@@ -64,7 +64,7 @@ def job_comment(status: JobStatus | None) -> str:
     """The admin comment of a job; empty when there is nothing to tell."""
     if status is None:
         return ""
-    what = f"{status.node_count} x {status.machine_type} in {status.place}"
+    what = f"{status.node_count} x {status.machine_type or 'VM'} in {status.place}"
     since = f" since {_stamp(status.since_utc)}" if status.since_utc else ""
     wanted = _wanted(status.since_utc)
     match status.kind:

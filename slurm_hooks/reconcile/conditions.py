@@ -10,11 +10,13 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from slurm_hooks.compute.errors import ErrorKind
+from slurm_hooks.history.conditions import Condition, ConditionsFile
 from slurm_hooks.history.log import log_event
 from slurm_hooks.reconcile.actions import KeepConsole, Notice, NoticeKind, Plan, told_as
 from slurm_hooks.reconcile.outcome import Outcome
 from slurm_hooks.reconcile.refusals import ASKED_OF_SLURM, is_told
 from slurm_hooks.reconcile.repair_actions import RecordEvents
+from slurm_hooks.reconcile.report_actions import KeepReport, ReportHost
 
 LOG = logging.getLogger("slurm-hooksd")
 
@@ -52,6 +54,9 @@ _DETAIL_VARIES = frozenset(
 )
 """Whose details are another system's words or counts: other words alone are no news."""
 
+_ASKED_OF_OTHERS = (KeepConsole, RecordEvents, ReportHost, KeepReport)
+"""Actions of which Slurm knows nothing, and that tell in words why they were not carried out."""
+
 _EXPECTED = frozenset({ErrorKind.CONFLICT, ErrorKind.GONE})
 """Refusals that mean: look at the next pass."""
 
@@ -60,10 +65,15 @@ SLURMCTLD = "slurmctld"
 
 
 class Conditions:
-    """Remembers which conditions hold, so that a lasting one is logged once."""
+    """Remembers which conditions hold, so that a lasting one is logged once.
 
-    def __init__(self) -> None:
+    A file, where there is one, always has those of the last report.
+    """
+
+    def __init__(self, file: ConditionsFile | None = None) -> None:
         self._standing: dict[tuple[NoticeKind, str], Notice] = {}
+        self._file = file
+        self._written: list[Condition] | None = None
 
     def report(self, plan: Plan, outcomes: Iterable[Outcome] = ()) -> None:
         """Log what began, changed or ended with this plan and what came of it."""
@@ -85,6 +95,16 @@ class Conditions:
         for key in self._standing.keys() - present.keys():
             log_event(LOG, logging.INFO, "condition over", condition=key[0], subject=key[1])
         self._standing = present
+        self._write(present.values())
+
+    def _write(self, notices: Iterable[Notice]) -> None:
+        conditions = [
+            Condition(notice.kind.value, _TEXTS[notice.kind], notice.subject, notice.detail)
+            for notice in notices
+        ]
+        if self._file is not None and conditions != self._written:
+            self._file.write(conditions)
+            self._written = conditions
 
     def _unjudged(self) -> dict[tuple[NoticeKind, str], Notice]:
         return {
@@ -107,7 +127,7 @@ def _refusals(outcomes: Iterable[Outcome]) -> Iterator[Notice]:
         if error is not None and error.kind not in _EXPECTED:
             detail = f"{error.code} {error.message}"
             yield Notice(NoticeKind.FAILURE, told_as(action), detail, error.kind)
-        elif outcome.note and isinstance(action, KeepConsole | RecordEvents):
+        elif outcome.note and isinstance(action, _ASKED_OF_OTHERS):
             yield Notice(NoticeKind.FAILURE, action.subject, outcome.note)
         elif outcome.note and isinstance(action, ASKED_OF_SLURM):
             if outcome.unanswered:

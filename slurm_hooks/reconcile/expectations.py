@@ -129,7 +129,8 @@ def _is_registered(state: NodeState) -> bool:
 
 def _is_registered_at_all(state: NodeState) -> bool:
     """Whether slurmd has registered and no power step is under way, whatever else holds."""
-    is_known = not state.unknown and state.base not in (BaseState.UNKNOWN, BaseState.FUTURE)
+    odd = (BaseState.UNKNOWN, BaseState.FUTURE, BaseState.ERROR)
+    is_known = not state.unknown and state.base not in odd
     return is_known and not state.has(*_ON_THE_WAY, NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN)
 
 

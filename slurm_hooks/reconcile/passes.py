@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.history import metrics
+from slurm_hooks.history.conditions import ConditionsFile
 from slurm_hooks.history.consoles import ConsolesDirectory
 from slurm_hooks.history.events import EventHistory
 from slurm_hooks.history.log import log_event
@@ -64,6 +65,7 @@ class Passes:
         seconds: Callable[[], float] = time.monotonic,
         history: EventHistory | None = None,
         reports: FaultReports | None = None,
+        conditions: ConditionsFile | None = None,
     ) -> None:
         self.cluster = cluster
         self._slurm = slurm
@@ -84,7 +86,7 @@ class Passes:
         )
         self._actor = Actor(slurm, compute, calls, consoles, alive, seconds, repairs, self._reports)
         self._acted_in_vain = False
-        self._conditions = Conditions()
+        self._conditions = Conditions(conditions)
         self._memory = Memory()
 
     def go_on_from(self, before: Passes) -> None:

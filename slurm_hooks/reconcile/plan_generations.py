@@ -123,7 +123,6 @@ def _is_ours_to_move(view: NodeView, scene: Scene) -> bool:
         and view.step is Step.LEAVE
         and view.vm_phase is VmPhase.RUNNING
         and view.node.name not in scene.world.ended
-        and health_reason_of(view.node.reason) is None
     )
 
 
@@ -136,7 +135,13 @@ def _on_the_way(scene: Scene) -> Counter[str]:
     return Counter(
         view.pool.pool_id
         for view in scene.world.views.values()
-        if view.intent in _GOING
+        if not view.leaves and _is_on_the_way(view)
+    )
+
+
+def _is_on_the_way(view: NodeView) -> bool:
+    return (
+        view.intent in _GOING
         or (view.intent is Intent.STARTING and view.owner is None)
         or (view.intent is Intent.REGISTERED and view.node.state.has(NodeFlag.POWER_DOWN))
     )

@@ -44,8 +44,7 @@ def waiting_views(scene: Scene, requests: RequestPlan) -> tuple[NodeView, ...]:
     return tuple(
         view
         for name, view in scene.world.views.items()
-        if not view.leaves
-        and (waits[name].kind in _WAITS if name in waits else _awaits_capacity(view))
+        if (waits[name].kind in _WAITS if name in waits else _awaits_capacity(view))
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from slurm_hooks.reconcile.actions import NoticeKind
 from slurm_hooks.reconcile.pool_record import read_record
 from slurm_hooks.reconcile.snapshot import Unavailable
 from slurm_hooks.slurm.hostlist import collapse
@@ -17,6 +18,19 @@ _GRAVEST_FIRST = (
     NodeState.UPDATING,
     NodeState.PREPARING,
 )
+_TOLD_BY_DAEMON = frozenset(
+    {
+        NoticeKind.FAILURE,
+        NoticeKind.KILLS_HELD,
+        NoticeKind.UNREADABLE,
+        NoticeKind.UNKNOWN_FLAG,
+        NoticeKind.UNKNOWN_STATE,
+        NoticeKind.DUPLICATE_VM,
+        NoticeKind.LOGIN_NODES_LACK,
+    }
+)
+"""Conditions that nothing else here tells of."""
+
 MOST_LINES_A_STATE = 10
 """Nodes that say the same share a line; more different ones than this are counted."""
 
@@ -27,6 +41,7 @@ def held_up_by(inputs: StatusInputs, nodes: Sequence[NodeStatus]) -> tuple[str, 
         *_unreadable(inputs),
         *_held_pools(inputs),
         *_stopped_repairs(inputs),
+        *_conditions(inputs),
         *_nodes(nodes),
     )
 
@@ -60,6 +75,16 @@ def _stopped_repairs(inputs: StatusInputs) -> Iterator[str]:
         return
     for pool_id, event in inputs.repairs.stopped.items():
         yield f"the repairs of pool {pool_id} are stopped since {stamp(event.time_utc)}"
+
+
+def _conditions(inputs: StatusInputs) -> Iterator[str]:
+    """What the daemon alone knows, such as calls that Compute Engine refuses. What one that does
+    not run has told last may be over."""
+    if inputs.daemon_runs is False:
+        return
+    for condition in inputs.conditions:
+        if condition.kind in _TOLD_BY_DAEMON:
+            yield f"{condition.subject}: {condition.text}: {condition.detail}".rstrip(": ")
 
 
 def _nodes(nodes: Sequence[NodeStatus]) -> Iterator[str]:

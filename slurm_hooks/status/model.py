@@ -14,6 +14,7 @@ from datetime import datetime
 from slurm_hooks.boot.console import BootStep
 from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.model import ComputeSnapshot
+from slurm_hooks.history.conditions import Condition
 from slurm_hooks.history.report import FaultReport
 from slurm_hooks.reconcile.repairs import RepairLog
 from slurm_hooks.reconcile.snapshot import ResumeCall, Unavailable
@@ -113,7 +114,8 @@ class StatusInputs:
 
     `boot_steps` has the last word of VMs that boot, by node, `report` is a person's that is open.
     `is_deleting`: `slurm-hooks delete`
-    is under way. `daemon_runs` is None where that is not known.
+    is under way. `daemon_runs` is None where that is not known; `conditions`
+    are those that it told last.
     """
 
     cluster: Cluster
@@ -124,5 +126,6 @@ class StatusInputs:
     resume_calls: tuple[ResumeCall, ...] = ()
     boot_steps: Mapping[str, BootStep] = field(default_factory=dict)
     report: FaultReport | None = None
+    conditions: tuple[Condition, ...] = ()
     is_deleting: bool = False
     daemon_runs: bool | None = None

@@ -5,7 +5,7 @@ A system that does not answer is told as unavailable, and soon: somebody waits a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +19,8 @@ from slurm_hooks.compute.errors import ComputeError
 from slurm_hooks.compute.google_client import GoogleComputeClient
 from slurm_hooks.compute.model import ComputeSnapshot, Instance, InstanceStatus
 from slurm_hooks.compute.retry import RetryPolicy
+from slurm_hooks.history.conditions import FILE_NAME as CONDITIONS_FILE
+from slurm_hooks.history.conditions import ConditionsFile
 from slurm_hooks.history.events import FILE_NAME as HISTORY_FILE
 from slurm_hooks.history.events import EventHistory, HistoryUnavailable
 from slurm_hooks.history.report import FaultReport
@@ -31,6 +33,7 @@ from slurm_hooks.reconcile.observe import read_repairs
 from slurm_hooks.reconcile.resume_calls import CallsDirectory
 from slurm_hooks.reconcile.snapshot import System, Unavailable
 from slurm_hooks.slurm.client import SlurmClient, SlurmError
+from slurm_hooks.slurm.controllers import Charge, charge_of_this_host
 from slurm_hooks.slurm.hostlist import expand
 from slurm_hooks.slurm.model import NodeFlag, SlurmSnapshot
 from slurm_hooks.slurm.scontrol import ScontrolClient
@@ -46,12 +49,16 @@ PATIENCE = RetryPolicy(request_timeout_seconds=10.0, attempts=2, total_seconds=1
 
 @dataclass(frozen=True, slots=True)
 class StatusSources:
-    """Where the parts of one cluster's status are read."""
+    """Where the parts of one cluster's status are read.
+
+    `charge` tells whether the slurmctld of this host is in charge, of which its daemon acts.
+    """
 
     cluster: Cluster
     slurm: SlurmClient
     compute: ComputeClient
     spool_directory: Path
+    charge: Callable[[], Charge] = lambda: Charge.HERE
 
 
 def read_status(settings_file: str) -> ClusterStatus:
@@ -67,8 +74,9 @@ def status_sources(settings_file: str) -> StatusSources:
     """Connect to what the settings name. Raises SettingsError or ClusterFileError."""
     values = settings.read(settings_file)
     cluster = load_cluster(Path(values["ClusterConfig"]), values["ClusterId"])
+    slurm_conf = slurm_conf_of(settings_file)
     slurm = ScontrolClient(
-        slurm_conf_of(settings_file),
+        slurm_conf,
         values["SlurmBinDir"],
         read_timeout_seconds=SLURM_TIMEOUT_SECONDS,
     )
@@ -79,7 +87,13 @@ def status_sources(settings_file: str) -> StatusSources:
         )
     except ValueError as error:
         raise settings.SettingsError(f"{settings_file}: {error}") from None
-    return StatusSources(cluster, slurm, compute, Path(values["SpoolDir"]))
+    return StatusSources(
+        cluster,
+        slurm,
+        compute,
+        Path(values["SpoolDir"]),
+        lambda: charge_of_this_host(slurm_conf, slurm.responding_controller),
+    )
 
 
 def status_of(sources: StatusSources, now: datetime) -> ClusterStatus:
@@ -97,6 +111,7 @@ def status_of(sources: StatusSources, now: datetime) -> ClusterStatus:
             resume_calls=CallsDirectory(sources.spool_directory, expand).read(),
             boot_steps=_boot_steps(sources, slurm, compute),
             report=_read_report(sources),
+            conditions=ConditionsFile(sources.spool_directory / CONDITIONS_FILE).read(),
             is_deleting=is_marked(sources.spool_directory),
             daemon_runs=daemon_listens(sources.spool_directory),
         )

@@ -88,7 +88,7 @@ def _on_the_way(facts: NodeFacts, policy: Policy, now: datetime) -> _Answer:
     if facts.must_exist and _was_replaced(facts, policy, now):
         state = NodeState.REPAIRING
     if facts.view is None:
-        return state, "it is on its way; Compute Engine could not be read"
+        return state, "it is on its way; its VM is not known"
     return state, _wait_text(facts, facts.view)
 
 
@@ -119,6 +119,8 @@ def _wait_text(facts: NodeFacts, view: NodeView) -> str:
             return "is powered down again: nobody waits for it"
         case Step.REQUEST_AGAIN:
             return "its VM came and went, it is asked for again"
+        case _ if vm is not None:
+            return f"its VM is {vm.status}{since(vm.creation_time_utc)}"
         case _:
             return f"its VM is asked for{since(wanted_since(view, view.owner))}"
 

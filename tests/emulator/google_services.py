@@ -6,6 +6,7 @@ from typing import Any
 
 import google.auth.credentials
 from google.cloud import (
+    cloudquotas_v1,
     filestore_v1,
     lustre_v1,
     resourcemanager_v3,
@@ -18,6 +19,7 @@ CLIENTS: dict[str, tuple[Any, str]] = {
     "services": (service_usage_v1.ServiceUsageClient, ""),
     "filestores": (filestore_v1.CloudFilestoreManagerClient, ""),
     "lustres": (lustre_v1.LustreClient, "/lustre"),
+    "quotas": (cloudquotas_v1.CloudQuotasClient, ""),
     "secrets": (secretmanager_v1.SecretManagerServiceClient, ""),
 }
 """The class of each client, and what stands before its paths in the emulator."""

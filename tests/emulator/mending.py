@@ -38,7 +38,7 @@ def perform(control: EmulatorControl, command: Sequence[str]) -> None:
             control.project.put_lustre(flags["location"], name, network=flags["network"])
         case ["beta", "quotas", "preferences", "create"]:
             metric = flags["quota-id"].removesuffix("-per-project-region").replace("-", "_")
-            region = flags["dimensions"].removeprefix("region=")
+            region = flags.get("dimensions", "region=").removeprefix("region=")
             control.set_quota(region, metric, float(flags["preferred-value"]))
         case _:
             raise AssertionError(f"unknown command: {command}")

@@ -310,6 +310,14 @@ def test_what_is_broken_is_named_with_the_command_that_mends_it(
     assert set(rest) <= case.others
 
 
+def test_a_role_from_an_organisation_that_may_be_read_counts(emulator: EmulatorControl) -> None:
+    emulator.project.revoke(AGENT_ROLE, AGENT)
+    emulator.project.grant("roles/editor", AGENT, inherited=True)
+    emulator.project.grant("roles/iam.securityReviewer", CALLER, inherited=True)
+    emulator.project.set_parent("organizations/1")
+    assert not_passed(emulator) == {}
+
+
 def run(*arguments: object) -> Result:
     result = CliRunner().invoke(app, ["check", *(str(argument) for argument in arguments)])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
@@ -349,6 +357,14 @@ def test_the_command_prints_what_to_type_and_fails(
     answer = json.loads(run("--settings", files[1], "--json").stdout)
     failed = [one for one in answer["findings"] if one["outcome"] == "FAIL"]
     assert (answer["good"], len(failed), failed[0]["fix"][0]) == (False, 2, "gcloud")
+
+
+def test_what_no_command_mends_is_printed_below_the_table_too(
+    emulator: EmulatorControl, files: tuple[Path, Path]
+) -> None:
+    emulator.project.put_image("demo", "node", architecture="ARM64")
+    result = run("--settings", files[1])
+    assert f"FAIL {IMAGE}\n  is for ARM64, n2-standard-8 is X86_64\n" in result.stdout
 
 
 def test_a_service_that_does_not_answer_is_told_once_for_each_thing_and_soon(

@@ -352,13 +352,13 @@ def test_rate_limit_refuses_calls_beyond_it(api: Api, control: EmulatorControl) 
 
 
 def test_quota_set_by_control_shows_in_the_region(api: Api, control: EmulatorControl) -> None:
-    control.set_quota("us-central1", "ACTIVE_RESIZE_REQUESTS", 7)
+    control.set_quota("us-central1", "INSTANCES", 7)
     try:
         quotas = api.get(f"{PROJECT}/regions/us-central1").body["quotas"]
-        (found,) = [quota for quota in quotas if quota["metric"] == "ACTIVE_RESIZE_REQUESTS"]
+        (found,) = [quota for quota in quotas if quota["metric"] == "INSTANCES"]
         assert found["limit"] == 7
     finally:
-        control.set_quota("us-central1", "ACTIVE_RESIZE_REQUESTS", 100)
+        control.set_quota("us-central1", "INSTANCES", 24_000)
 
 
 def test_unreachable_zone_makes_aggregated_lists_partial(

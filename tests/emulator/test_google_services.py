@@ -128,6 +128,28 @@ def test_apis_are_listed_page_by_page_and_a_disabled_one_answers_nothing(
     ]
 
 
+def test_cloud_quotas_knows_what_regions_do_not_list(emulator: EmulatorControl) -> None:
+    region = Api(emulator.url).get("/compute/v1/projects/demo/regions/us-east5").body
+    assert "PREEMPTIBLE_NVIDIA_H200_GPUS" not in [one["metric"] for one in region["quotas"]]
+    emulator.set_quota("us-east5", "PREEMPTIBLE_NVIDIA_H200_GPUS", 24)
+    emulator.set_quota("us-east5", "NVIDIA_B200_GPUS", 8)
+    quotas = client_of("quotas", emulator.url)
+    parent = f"{PROJECT}/locations/global/services/compute.googleapis.com/quotaInfos"
+    preemptible = quotas.get_quota_info(
+        name=f"{parent}/PREEMPTIBLE-NVIDIA-H200-GPUS-per-project-region"
+    )
+    values = {one.dimensions["region"]: one.details.value for one in preemptible.dimensions_infos}
+    assert values["us-east5"] == 24
+    family = quotas.get_quota_info(name=f"{parent}/GPUS-PER-GPU-FAMILY-per-project-region")
+    assert [
+        one.details.value
+        for one in family.dimensions_infos
+        if dict(one.dimensions) == {"gpu_family": "NVIDIA_B200", "region": "us-east5"}
+    ] == [8]
+    with pytest.raises(errors.NotFound):
+        quotas.get_quota_info(name=f"{parent}/NVIDIA-B200-GPUS-per-project-region")
+
+
 def test_a_disabled_compute_engine_refuses_every_call(emulator: EmulatorControl) -> None:
     emulator.project.set_service("compute.googleapis.com", enabled=False)
     answer = Api(emulator.url).get("/compute/v1/projects/demo")
@@ -196,6 +218,8 @@ def test_service_accounts_have_policies_of_their_own(emulator: EmulatorControl) 
     assert answer.body == {"permissions": ["iam.serviceAccounts.actAs"]}
     assert api.call("POST", f"{path}:getIamPolicy").status == 403
     assert api.get(f"/v1/{PROJECT}/serviceAccounts/none@example.com").status == 404
+    assert api.get("/v1/projects/-/serviceAccounts/none@example.com").status == 403
+    assert api.get(f"/v1/projects/-/serviceAccounts/{ACCOUNT}").status == 200
 
 
 def test_networks_images_and_reservations_are_there_or_not(emulator: EmulatorControl) -> None:

@@ -20,6 +20,7 @@ from slurm_hooks.history.event import EventKind
 from slurm_hooks.history.events import EventHistory
 from slurm_hooks.history.report import ReportState
 from slurm_hooks.history.reports import FaultReports
+from slurm_hooks.reconcile import deleting
 from slurm_hooks.reconcile.bell import Bell
 from slurm_hooks.reconcile.report_rules import why_not_reportable
 from slurm_hooks.reconcile.specifications import group_of, request_of, template_of
@@ -169,3 +170,15 @@ def test_hosts_of_vms_that_are_bound_to_a_reservation_may_be_reported() -> None:
         assert (why_not_reportable(of_type) == "") is may_be
     unbound = replace(reserved, reservations=replace(bound, bound=False))
     assert "bound to a reservation" in why_not_reportable(unbound)
+
+
+def test_order_is_refused_where_no_daemon_would_carry_it_out(spool: Path) -> None:
+    slurm_conf = spool.parent / "slurm.conf"
+    slurm_conf.write_text("SlurmctldHost=head1\nSlurmctldHost=head2\n")
+    result = run(NODE, "--yes")
+    assert (result.exit_code, "not in charge" in result.stderr) == (2, True)
+    slurm_conf.write_text("SlurmctldHost=head1\n")
+    deleting.mark(spool)
+    result = run(NODE, "--yes")
+    assert (result.exit_code, "the cluster is deleted" in result.stderr) == (2, True)
+    assert reports(spool).latest(5) == []

@@ -104,6 +104,15 @@ def test_login_node_is_kept_generations_move_and_a_pool_shrinks_without_harm_to_
     wait_for_reason(fleet, N1, LEAVES)
     fleet.wait_for_passes()
     assert fleet.job_state(last) == "RUNNING"
+    apply(fleet, scaling_spec=sizes(1, 2))
+    fleet.box.wait_until(
+        "the drain to be lifted under the job",
+        lambda: "DRAIN" not in fleet.node_flags(N1),
+        UP_SECONDS,
+    )
+    assert fleet.job_state(last) == "RUNNING"
+    apply(fleet, scaling_spec=sizes(1, 1))
+    wait_for_reason(fleet, N1, LEAVES)
     fleet.let_go()
     fleet.wait_for_job(last, "COMPLETED")
     fleet.box.wait_until(
@@ -114,3 +123,7 @@ def test_login_node_is_kept_generations_move_and_a_pool_shrinks_without_harm_to_
     assert set(fleet.vm_states()) == {LOGIN, N0}
     assert fleet.is_up(N0)
     assert "Restarts=0" in fleet.witness.job(last).text
+
+    # The file names it again.
+    apply(fleet, scaling_spec=sizes(2, 2))
+    fleet.wait_until_up(N1)

@@ -52,7 +52,8 @@ munged --force --key-file="$1/compute/etc/munge/munge.key" --pid-file=/run/munge
 slurmctld -c -f "$1/slurm.conf"
 . "$1/compute/run/slurm-hooks/slurmd"
 slurmd $SLURMD_OPTIONS
-export $(grep SLURM_CONF_SERVER "$1/login/etc/environment")
+rm /run/slurm/conf  # what slurmd keeps there, commands on a login node do not have
+export $(cat "$1/login/etc/environment")
 until [ "$(sinfo -h -N -o '%N %t')" = "$2 idle" ]; do sleep 0.2; done
 srun -N1 printenv SLURMD_NODENAME
 """

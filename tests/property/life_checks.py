@@ -40,6 +40,7 @@ SIDE_FLAGS = (
 )
 LATER_SIDE_FLAGS = (NodeFlag.BLOCKED, NodeFlag.EXTERNAL)
 ALL_SIDE_FLAGS = frozenset({*SIDE_FLAGS, *LATER_SIDE_FLAGS})
+OUR_DRAINS = ("slurm-hooks: new generation", "slurm-hooks: leaves the cluster")
 FAN = "fan is loud"
 
 
@@ -94,6 +95,7 @@ class CheckedLives(RuleBasedStateMachine):
         self.life.compute.forget_faults()
         self.life.compute.state.stuck.clear()
         self._set_partition("UP")
+        self.life.apply(CLUSTER)
         for job in list(self.life.slurm.jobs.values()):
             if job.state is JobState.PENDING:  # it would have nodes renewed to the very end
                 self.life.slurm.cancel(job.job_id)
@@ -114,6 +116,10 @@ class CheckedLives(RuleBasedStateMachine):
         is_trapped = node.state.has(NodeFlag.POWERED_DOWN) and node.state.has(
             NodeFlag.NOT_RESPONDING
         )
+        if node.state.has(NodeFlag.DRAIN) and node.reason.startswith(OUR_DRAINS):
+            assert node.reason == OUR_DRAINS[0], f"drained, though the file names it: {node}"
+            assert node.state.base is not BaseState.IDLE, f"does not move: {node}"
+            assert self.life.is_of_outdated_generation(name), f"drained in vain: {node}"
         assert not is_trapped, f"never given to a job again: {node}"
         assert not (node.state.has(NodeFlag.POWERED_DOWN) and has_vm), (
             f"VM outlives its need: {node}"
@@ -252,6 +258,7 @@ class CheckedLives(RuleBasedStateMachine):
 
 def _is_out_of_service(node: Node) -> bool:
     """Whether a person must give it back. While a node is set aside its reason alone says so: it
-    is drained again at the next pass."""
+    is drained again at the next pass. Drains for a changed cluster file end with it."""
     is_set_aside = reason_before(node.reason) != ""
-    return node.state.has(NodeFlag.DRAIN) or node.state.base is BaseState.DOWN or is_set_aside
+    is_drained = node.state.has(NodeFlag.DRAIN) and not node.reason.startswith(OUR_DRAINS)
+    return is_drained or node.state.base is BaseState.DOWN or is_set_aside

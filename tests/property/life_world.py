@@ -47,6 +47,21 @@ CLUSTER = replace(
 )
 """A zonal pool with a static node and a regional one, in one partition."""
 
+OTHER_DISKS = replace(
+    CLUSTER,
+    pools={
+        **CLUSTER.pools,
+        **{pool.pool_id: replace(pool, boot_disk_size_gb=500) for pool in (_A3U, _SPARE)},
+    },
+)
+SMALLER = replace(
+    CLUSTER,
+    pools={**_ONE.pools, "a3u": replace(_A3U, min_node_count=0, max_node_count=1)},
+    partitions={PARTITION: ("a3u",)},
+)
+"""One pool has lost its static node and two others, the other pool is gone."""
+CHANGES = {"other disks": OTHER_DISKS, "smaller": SMALLER, "as it was": CLUSTER}
+
 NAMES = (*CLUSTER.node_names("a3u"), *CLUSTER.node_names("spare"))
 GROUP = group_of(CLUSTER, _A3U)
 
@@ -102,6 +117,7 @@ class LivingWorld(Life):
         self.compute.state.requests[BY_HAND] = ResizeRequest(
             BY_HAND, RequestState.ACCEPTED, ("by-hand-0",), "mine", self.now
         )
+        self.compute.state.change_target_size(BY_HAND.group, 1)
         self._foreign = self._things_of_others()
 
     @property
@@ -132,6 +148,15 @@ class LivingWorld(Life):
             zones = self.compute.state.group_zones.get(request.reference.group) or ZONES[:1]
             zone = zones[zone_number % len(zones)]
             self.compute.state.grant(request.reference, zone)
+
+    def is_of_outdated_generation(self, name: str) -> bool:
+        """Whether the VM of a node is of another generation than its pool."""
+        pool = self.cluster.pool_of(name)
+        vm = self.vms().get(name)
+        if pool is None or vm is None or vm.group is None:
+            return False
+        present = group_of(self.cluster, pool).reference.name
+        return not vm.group.name.startswith(present)
 
     def vms(self) -> dict[str, Instance]:
         """The VMs of our nodes by name."""

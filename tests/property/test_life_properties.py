@@ -35,6 +35,7 @@ from tests.property.life_checks import (
     CheckedLives,
 )
 from tests.property.life_world import (
+    CHANGES,
     LIFE_SECONDS,
     NAMES,
     PARTITION,
@@ -160,6 +161,11 @@ class Lives(CheckedLives):
     @rule(state=st.sampled_from(["UP", "DOWN", "INACTIVE"]))
     def person_changes_the_partition(self, state: str) -> None:
         self._set_partition(state)
+
+    @rule(change=st.sampled_from(list(CHANGES)))
+    def operator_changes_the_cluster_file(self, change: str) -> None:
+        self.last_trouble = self.life.now  # what jobs wait for may be another thing now
+        self.life.apply(CHANGES[change])
 
     @precondition(lambda self: self.life.vms())
     @rule(number=any_number)

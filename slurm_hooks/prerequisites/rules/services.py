@@ -13,7 +13,11 @@ from slurm_hooks.prerequisites.rules.findings import Subject
 LOOK_ROLE = "roles/serviceusage.serviceUsageViewer"
 COMPUTE, FILESTORE = "compute.googleapis.com", "file.googleapis.com"
 LUSTRE, SECRET_MANAGER = "lustre.googleapis.com", "secretmanager.googleapis.com"
-LOOKED_WITH = ("cloudresourcemanager.googleapis.com", "iam.googleapis.com")
+LOOKED_WITH = (
+    "cloudquotas.googleapis.com",
+    "cloudresourcemanager.googleapis.com",
+    "iam.googleapis.com",
+)
 """The controller does without them; the check sees less."""
 
 

@@ -14,6 +14,7 @@ from slurm_hooks.sandbox.emulator.iam import Policy
 from slurm_hooks.sandbox.emulator.identifiers import Identifiers
 from slurm_hooks.sandbox.emulator.places import Places
 
+CLOUD_QUOTAS = "cloudquotas.googleapis.com"
 COMPUTE = "compute.googleapis.com"
 FILESTORE = "file.googleapis.com"
 IAM = "iam.googleapis.com"
@@ -22,6 +23,7 @@ RESOURCE_MANAGER = "cloudresourcemanager.googleapis.com"
 SECRET_MANAGER = "secretmanager.googleapis.com"
 SERVICE_USAGE = "serviceusage.googleapis.com"
 SERVICES = (
+    CLOUD_QUOTAS,
     COMPUTE,
     FILESTORE,
     IAM,
@@ -36,6 +38,7 @@ SERVICES = (
 """The services that this project can enable; all of them are at the beginning."""
 _CALLER_ROLES = (
     "roles/browser",
+    "roles/cloudquotas.viewer",
     "roles/compute.instanceAdmin.v1",
     "roles/file.viewer",
     "roles/iam.serviceAccountUser",

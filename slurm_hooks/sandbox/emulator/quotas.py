@@ -29,6 +29,17 @@ DEFAULT_LIMITS: dict[str, float] = {
 }
 
 
+FAMILY_METRICS = frozenset(
+    f"NVIDIA_{family}_GPUS" for family in ("H100", "H100_MEGA", "H200", "B200", "GB200")
+)
+"""On demand these are one quota with a dimension for the family."""
+UNLISTED_METRICS = (
+    FAMILY_METRICS
+    | {f"PREEMPTIBLE_{metric}" for metric in FAMILY_METRICS}
+    | {ACTIVE_RESIZE_REQUESTS}
+) - {"PREEMPTIBLE_NVIDIA_H100_GPUS"}
+"""What v1 has no name for in the quotas of a region: Cloud Quotas alone tells them."""
+
 GPUS_ALL_REGIONS = "GPUS_ALL_REGIONS"
 PROJECT_LIMITS = {"INSTANCE_TEMPLATES": 3000.0, GPUS_ALL_REGIONS: _PLENTY}
 """Those of the whole project, which stand here with an empty region."""
@@ -74,7 +85,8 @@ class QuotaTable:
 
     def listed(self, region: str) -> list[dict[str, Any]]:
         """The `quotas` member of a region."""
-        metrics = set(DEFAULT_LIMITS) | {metric for place, metric in self.limits if place == region}
+        set_here = {metric for place, metric in self.limits if place == region}
+        metrics = (set(DEFAULT_LIMITS) | set_here) - UNLISTED_METRICS
         return [self._shown(region, metric, DEFAULT_LIMITS) for metric in sorted(metrics)]
 
     def listed_of_project(self) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ _NOT_FOR_EDITORS = (
 )
 _INSTANCE_ADMIN = (
     "compute.acceleratorTypes.*",
+    "compute.autoscalers.*",
     "compute.diskTypes.*",
     "compute.disks.*",
     "compute.globalOperations.*",
@@ -54,12 +55,14 @@ _PATTERNS: dict[str, tuple[str, ...]] = {
     "roles/editor": ("*",),
     "roles/viewer": _READS,
     "roles/browser": ("resourcemanager.projects.get", "resourcemanager.projects.getIamPolicy"),
+    "roles/cloudquotas.viewer": ("cloudquotas.quotas.get",),
     "roles/compute.admin": ("compute.*", "resourcemanager.projects.get", "serviceusage.services.*"),
     "roles/compute.instanceAdmin.v1": _INSTANCE_ADMIN,
     "roles/compute.instanceGroupManagerServiceAgent": (
         *_INSTANCE_ADMIN,
         "iam.serviceAccounts.actAs",
     ),
+    "roles/compute.viewer": ("compute.*.get", "compute.*.list", "compute.images.getFromFamily"),
     "roles/compute.networkViewer": ("compute.networks.*", "compute.subnetworks.*"),
     "roles/iam.securityReviewer": ("*.getIamPolicy", "*.list"),
     "roles/iam.serviceAccountUser": (

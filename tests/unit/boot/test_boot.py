@@ -129,6 +129,8 @@ def test_slurmd_that_does_not_run_fails_the_boot(vm: Vm) -> None:
     vm.add_program("slurmd", "echo no library; exit 127")
     assert not vm.boot()
     assert vm.steps[-1].endswith("slurmd -V says 'no library', status 127")
+    vm.add_program("slurmd", "echo slurm 24.11.5; exit 1")
+    assert not vm.boot()
     vm.remove_program("slurmd")
     assert not vm.boot()
     assert vm.steps[-1] == "slurmd failed slurmd is not installed in the image"
@@ -193,13 +195,7 @@ def test_key_and_token_are_in_no_output_and_in_no_argument(
 
 @pytest.mark.slow
 def test_program_boots_the_vm_and_tells_it_on_standard_output(vm: Vm) -> None:
-    machine = vm.machine
-    answer = subprocess.run(
-        (sys.executable, "-I", "-m", "slurm_hooks.boot.program", "--root", machine.root,
-         "--console", "", "--metadata-url", machine.metadata_url,
-         "--secret-manager-url", machine.secret_manager_url),
-        capture_output=True, text=True, timeout=30, check=False,
-    )  # fmt: skip
+    answer = subprocess.run(vm.command, capture_output=True, text=True, timeout=30, check=False)
     assert (answer.returncode, answer.stderr) == (0, "")
     step = last_boot_step(answer.stdout)
     assert step is not None

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from slurm_hooks.boot import keys, run
 from slurm_hooks.boot.mounts import NFS_OPTIONS
@@ -13,6 +17,8 @@ from slurm_hooks.cluster.node_boot import STARTUP_SCRIPT_SECONDS
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENT = (ROOT / "docs" / "node_boot.md").read_text()
 UNITS = ROOT / "packaging" / "node"
+DAEMONS = ("slurmd", "sackd", "munge")
+PACKAGED = Path("/lib/systemd/system")
 
 
 def first_column(heading: str) -> list[str]:
@@ -42,6 +48,28 @@ def test_daemons_take_their_options_from_the_boot_and_wait_for_it() -> None:
         unit = (UNITS / f"{daemon}.service.d" / "slurm-hooks.conf").read_text()
         assert f"EnvironmentFile=/run/slurm-hooks/{daemon}\n" in unit
         assert f"ConditionPathExists=\nConditionPathExists=/run/slurm-hooks/{daemon}\n" in unit
-    for daemon in ("slurmd", "sackd", "munge"):
+    for daemon in DAEMONS:
         unit = (UNITS / f"{daemon}.service.d" / "slurm-hooks.conf").read_text()
         assert "Requires=slurm-hooks-boot.service\nAfter=slurm-hooks-boot.service\n" in unit
+
+
+@pytest.mark.slow
+def test_units_fit_those_of_the_packages(tmp_path: Path) -> None:
+    installed = [name for name in DAEMONS if (PACKAGED / f"{name}.service").exists()]
+    if shutil.which("systemd-analyze") is None or "slurmd" not in installed:
+        pytest.skip("needs systemd-analyze and the package of slurmd")
+    for name in installed:
+        shutil.copy(PACKAGED / f"{name}.service", tmp_path)
+        shutil.copytree(UNITS / f"{name}.service.d", tmp_path / f"{name}.service.d")
+    unit = (UNITS / "slurm-hooks-boot.service").read_text()
+    boot = tmp_path / "slurm-hooks-boot.service"
+    boot.write_text(unit.replace("/opt/slurm-hooks/bin/slurm-hooks-boot", "/bin/true"))
+    answer = subprocess.run(
+        ("systemd-analyze", "verify", boot, *(tmp_path / f"{name}.service" for name in installed)),
+        env={"PATH": "/usr/bin:/bin", "SYSTEMD_UNIT_PATH": f"{tmp_path}:"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (answer.returncode, answer.stderr) == (0, "")

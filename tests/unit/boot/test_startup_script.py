@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from slurm_hooks.boot import keys
 from tests.unit.boot.vms import Vm
@@ -20,6 +23,14 @@ def test_script_without_an_interpreter_is_run_by_bash(vm: Vm) -> None:
     vm.tell(keys.STARTUP_SCRIPT, 'words=(a b); echo "${words[1]}"; echo last >&2; pwd')
     assert vm.boot()
     assert told(vm) == ["b", "last", str(vm.root)]
+
+
+def test_script_has_a_path_and_a_home_and_nothing_else_of_ours(vm: Vm) -> None:
+    vm.tell(keys.STARTUP_SCRIPT, "env | grep -v '^_=' | sort")
+    assert vm.boot()
+    names = {line.partition("=")[0] for line in told(vm)}
+    assert names == {"HOME", "PATH", "PWD", "SHLVL"}
+    assert f"HOME={Path.home()}" in told(vm)
 
 
 def test_script_may_name_its_interpreter(vm: Vm) -> None:
@@ -59,6 +70,20 @@ def is_running(pid: str) -> bool:
         return False
 
 
+@pytest.mark.slow
+def test_script_ends_with_a_boot_that_is_told_to_end(vm: Vm) -> None:
+    vm.tell(keys.STARTUP_SCRIPT, f"echo $$ > {vm.root}/script; exec sleep 300")
+    with subprocess.Popen(vm.command, stdout=subprocess.PIPE, text=True) as program:
+        file = vm.root / "script"
+        wait_until("the script runs", lambda: file.exists() and file.read_text() != "", 20)
+        program.terminate()
+        output, _ = program.communicate(timeout=20)
+    assert program.returncode == 1
+    assert output.endswith("slurm-hooks-boot: startup-script failed told to end\n")
+    wait_until("the script has ended", lambda: not is_running(file.read_text().strip()), 10)
+    assert vm.options == ""
+
+
 def test_what_a_script_leaves_in_the_background_lives_on_and_holds_up_nothing(vm: Vm) -> None:
     vm.tell(keys.STARTUP_SCRIPT, f"sleep 300 & echo $! > {vm.root}/child")
     assert vm.boot()
@@ -71,6 +96,14 @@ def test_endless_output_does_not_push_our_lines_off_the_console(vm: Vm) -> None:
     assert vm.boot()
     assert len(vm.console) < 400_000
     assert told(vm)[-1] == "(more output is not shown)"
+    assert told(vm).count("(more output is not shown)") == 1
+
+
+def test_last_words_of_a_script_are_told_however_fast_it_ends(vm: Vm) -> None:
+    words = "import os; os.write(1, b'word\\n' * 12_000); os._exit(0)"
+    vm.tell(keys.STARTUP_SCRIPT, f'exec python3 -c "{words}"')
+    assert vm.boot()
+    assert told(vm) == ["word"] * 12_000
 
 
 def test_script_is_run_at_each_boot(vm: Vm) -> None:

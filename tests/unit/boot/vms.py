@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -89,6 +90,16 @@ class Vm:
             filestore_url=url,
             lustre_url=f"{url}/lustre",
             limits=SHORT,
+        )
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The program as this VM runs it, with the patience of a real one."""
+        machine = self.machine
+        return (
+            *(sys.executable, "-I", "-m", "slurm_hooks.boot.program", "--root", machine.root),
+            *("--console", "", "--metadata-url", machine.metadata_url),
+            *("--secret-manager-url", machine.secret_manager_url),
         )
 
     def tell(self, key: str, value: str) -> None:

@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 
 from slurm_hooks.cli.main import app
 from slurm_hooks.cli.status_table import status_view
+from slurm_hooks.history.report import FaultBehavior, ReportState
 from slurm_hooks.slurm.model import BaseState, JobState, NodeFlag
 from slurm_hooks.status.as_json import status_as_json
 from slurm_hooks.status.model import ClusterState, ClusterStatus, NodeState
@@ -120,7 +121,7 @@ def keys_of(value: object) -> Iterator[str]:
 def test_document_names_every_state_and_every_field() -> None:
     text = DOCUMENT.read_text()
     fields = set(keys_of(json.loads(status_as_json(busy()))))
-    for word in (*ClusterState, *NodeState, *fields, "system", "why"):
+    for word in (*ClusterState, *NodeState, *ReportState, *FaultBehavior, *fields, "system", "why"):
         assert f"`{word}`" in text, word
 
 

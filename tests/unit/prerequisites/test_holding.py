@@ -33,6 +33,9 @@ def policy(role: str, *members: str, condition: str = "") -> Policy:
         ([policy("roles/editor", AGENT), Unread("no way")], Hold.YES),
         ([(), policy("roles/editor", AGENT)], Hold.YES),
         ([None], Hold.NO),
+        ([policy("projects/demo/roles/own", AGENT)], Hold.UNCERTAIN),
+        ([policy("projects/demo/roles/own", "user:a@example.com")], Hold.NO),
+        ([policy("organizations/1/roles/own", AGENT), policy("roles/editor", AGENT)], Hold.YES),
     ],
 )
 def test_only_what_is_seen_without_a_condition_is_certain(

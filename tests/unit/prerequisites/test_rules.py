@@ -17,6 +17,7 @@ from slurm_hooks.prerequisites.facts import (
     ProjectFacts,
     ProjectIdentity,
     Quota,
+    QuotaName,
     Reservation,
     SecretVersion,
     Subnetwork,
@@ -26,7 +27,7 @@ from slurm_hooks.prerequisites.facts import (
 from slurm_hooks.prerequisites.model import Finding, Outcome, is_good
 from slurm_hooks.prerequisites.permissions import ACT_AS, needed_permissions
 from slurm_hooks.prerequisites.rules.quotas import needs_by_region
-from slurm_hooks.prerequisites.rules.services import needed_services
+from slurm_hooks.prerequisites.rules.services import LOOKED_WITH, needed_services
 from slurm_hooks.prerequisites.run import judge
 from tests.unit.cluster.files import build
 from tests.unit.prerequisites.cluster_files import (
@@ -37,6 +38,7 @@ from tests.unit.prerequisites.cluster_files import (
     rich_document,
 )
 
+VMS, H200 = QuotaName("INSTANCES"), QuotaName("GPUS_PER_GPU_FAMILY", "NVIDIA_H200")
 ZONE, REGION = "us-central1-a", "us-central1"
 NETWORK = "projects/demo/global/networks/default"
 SUBNETWORK = f"projects/demo/regions/{REGION}/subnetworks/default"
@@ -62,9 +64,7 @@ def good_facts(of: Cluster) -> ProjectFacts:
         policy=(PolicyBinding("roles/editor", (AGENT,)), *looks),
         permissions=needed_permissions(of),
         account_permissions=frozenset({ACT_AS}),
-        services=frozenset(
-            {*needed_services(of), "cloudresourcemanager.googleapis.com", "iam.googleapis.com"}
-        ),
+        services=frozenset({*needed_services(of), *LOOKED_WITH}),
         network=Network(is_automatic=True),
         subnetworks={SUBNETWORK: Subnetwork(NETWORK)},
         images={IMAGE: Image("X86_64")},
@@ -83,11 +83,11 @@ def good_facts(of: Cluster) -> ProjectFacts:
     )
 
 
-def good_quotas() -> dict[str, Quota]:
+def good_quotas() -> dict[QuotaName, Quota]:
     return {
-        "INSTANCES": Quota(100),
-        "PREEMPTIBLE_NVIDIA_H200_GPUS": Quota(16),
-        "ACTIVE_RESIZE_REQUESTS": Quota(100),
+        QuotaName("INSTANCES"): Quota(100),
+        QuotaName("PREEMPTIBLE_NVIDIA_H200_GPUS"): Quota(16),
+        QuotaName("ACTIVE_RESIZE_REQUESTS"): Quota(100),
     }
 
 
@@ -204,8 +204,7 @@ def test_missing_apis_are_named_one_by_one() -> None:
         "file.googleapis.com",
         "lustre.googleapis.com",
         "secretmanager.googleapis.com",
-        "cloudresourcemanager.googleapis.com",
-        "iam.googleapis.com",
+        *LOOKED_WITH,
     }
     assert found["file.googleapis.com"].outcome is Outcome.FAIL
     assert found["iam.googleapis.com"].outcome is Outcome.WARN
@@ -269,12 +268,12 @@ def test_without_the_projects_number_nothing_is_said_of_the_agent() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "outcome"),
-    [(0, FAIL), (15, WARN), (16, None)],
+    [(0, FAIL), (15, WARN), (16, None), (-1, None)],
 )
 def test_flex_start_gpus_are_counted_among_the_preemptible_ones(
     limit: int, outcome: Outcome | None
 ) -> None:
-    quotas = {**good_quotas(), "PREEMPTIBLE_NVIDIA_H200_GPUS": Quota(limit)}
+    quotas = {**good_quotas(), QuotaName("PREEMPTIBLE_NVIDIA_H200_GPUS"): Quota(limit)}
     found = bad(quotas={REGION: quotas})
     assert [one.outcome for one in found] == ([outcome] if outcome else [])
     for one in found:
@@ -287,7 +286,7 @@ def test_static_nodes_must_fit_their_quota_and_dynamic_ones_may_wait() -> None:
     document = rich_document()
     document["node_pools"][1]["scaling_spec"] = {"min_node_count": 1, "max_node_count": 2}
     for limit, outcome in ((7, FAIL), (8, WARN)):
-        quotas = {**good_quotas(), "PREEMPTIBLE_NVIDIA_H200_GPUS": Quota(limit)}
+        quotas = {**good_quotas(), QuotaName("PREEMPTIBLE_NVIDIA_H200_GPUS"): Quota(limit)}
         (found,) = bad(build(document), quotas={REGION: quotas})
         assert (found.outcome, found.subject.split()[2]) == (outcome, REGION)
 
@@ -296,20 +295,21 @@ def test_on_demand_gpus_have_a_quota_of_their_own_and_reserved_ones_none() -> No
     document = rich_document()
     document["node_pools"][1]["provisioning_model"] = "ON_DEMAND"
     needs = needs_by_region(build(document))[REGION]
-    assert needs.most == {"INSTANCES": 3, "NVIDIA_H200_GPUS": 16}
-    assert needs.least == {"INSTANCES": 1, "NVIDIA_H200_GPUS": 0}
+    assert needs.most == {VMS: 3, H200: 16}
+    assert needs.least == {VMS: 1, H200: 0}
 
 
 def test_a_quota_that_the_region_does_not_list_is_not_called_missing() -> None:
-    quotas = {key: one for key, one in good_quotas().items() if key == "INSTANCES"}
+    quotas = {key: one for key, one in good_quotas().items() if key.metric == "INSTANCES"}
     assert [one.outcome for one in bad(quotas={REGION: quotas})] == [UNKNOWN, UNKNOWN]
 
 
 @pytest.mark.parametrize(
-    ("quota", "outcome"), [(Quota(0), FAIL), (Quota(5, usage=5), WARN), (Quota(5, usage=4), None)]
+    ("quota", "outcome"),
+    [(Quota(-1), None), (Quota(0), FAIL), (Quota(5, usage=5), WARN), (Quota(5, usage=4), None)],
 )
 def test_active_resize_requests_need_places(quota: Quota, outcome: Outcome | None) -> None:
-    found = bad(quotas={REGION: {**good_quotas(), "ACTIVE_RESIZE_REQUESTS": quota}})
+    found = bad(quotas={REGION: {**good_quotas(), QuotaName("ACTIVE_RESIZE_REQUESTS"): quota}})
     assert [one.outcome for one in found] == ([outcome] if outcome else [])
 
 
@@ -340,7 +340,7 @@ def test_storage_must_be_in_the_clusters_network_however_that_is_written(
 
 @pytest.mark.parametrize(("limit", "outcome"), [(0, FAIL), (15, WARN), (16, None)])
 def test_all_gpus_together_have_a_quota_too(limit: int, outcome: Outcome | None) -> None:
-    everywhere = {"GPUS_ALL_REGIONS": Quota(limit)}
+    everywhere = {QuotaName("GPUS_ALL_REGIONS"): Quota(limit)}
     found = bad(quotas={REGION: good_quotas(), "": everywhere})
     assert [one.outcome for one in found] == ([outcome] if outcome else [])
     for one in found:

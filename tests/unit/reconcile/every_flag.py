@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
+from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.slurm.model import BaseState, NodeFlag, NodeState
 from tests.unit.reconcile.every_state import (
     CASES_A_SNAPSHOT,
@@ -75,7 +76,7 @@ Said = tuple[OpenState, str, Surroundings]
 
 
 def decided_for_every_set(
-    reasons: Iterable[str], around: Iterable[Surroundings]
+    reasons: Iterable[str], around: Iterable[Surroundings], cluster: Cluster | None = None
 ) -> Iterator[Decided]:
     """What is decided for every base state and set of flags, known and unknown, with each reason
     in all surroundings. `case.state` is an OpenState.
@@ -91,6 +92,6 @@ def decided_for_every_set(
     while todo:
         chunk, todo = todo[-CASES_A_SNAPSHOT:], todo[:-CASES_A_SNAPSHOT]
         given = cast("list[tuple[NodeState, str, Surroundings]]", chunk)
-        yield from decide_chunk(given)
+        yield from decide_chunk(given, cluster)
         for state, reason, each in chunk:
             todo.extend((other, reason, each) for other in state.others())

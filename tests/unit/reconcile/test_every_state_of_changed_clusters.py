@@ -11,6 +11,7 @@ from slurm_hooks.compute.model import InstanceStatus, RequestState
 from slurm_hooks.reconcile.actions import InsertRequest, UpdateNode
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import BaseState, JobState, NodeFlag
+from tests.unit.reconcile.every_flag import decided_for_every_set
 from tests.unit.reconcile.every_state import (
     A_PERSONS_REASON,
     CHANGING,
@@ -143,3 +144,13 @@ def test_every_pair_of_flags_with_every_reason(
     cluster: Cluster, rules: tuple[Rule, ...], version: Version
 ) -> None:
     assert broken(walk(cluster, version), rules, least=100_000) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+@CHANGES
+def test_every_set_of_flags_with_every_reason(cluster: Cluster, rules: tuple[Rule, ...]) -> None:
+    jobs = (None, JobState.CONFIGURING, JobState.RUNNING)
+    around = surroundings((None, InstanceStatus.RUNNING), (None,), jobs)
+    results = decided_for_every_set(REASONS, around, cluster)
+    assert broken(results, rules, least=10_000) == {}

@@ -92,6 +92,7 @@ def test_idle_node_of_an_outdated_generation_is_powered_down() -> None:
 )
 def test_busy_node_is_drained_and_keeps_its_job(worker: Node) -> None:
     assert updates([worker], [job(7, N0, state=JobState.RUNNING)]) == [(N0, DRAIN, NEW)]
+    assert updates([worker]) == [(N0, DRAIN, NEW)], "its job is not to be seen"
 
 
 def test_node_that_a_job_holds_or_completes_on_counts_as_busy_although_it_reads_idle() -> None:
@@ -177,10 +178,11 @@ def test_idle_nodes_go_in_turns(count: int, most: int) -> None:
     [
         stopping("flexvm-a3u-0"),
         node("flexvm-a3u-0", NodeFlag.POWER_DOWN),
+        busy("flexvm-a3u-0", NodeFlag.POWER_DOWN),
         off("flexvm-a3u-0"),
         starting("flexvm-a3u-0", base=BaseState.IDLE),
     ],
-    ids=["going off", "asked off", "off though static", "coming back"],
+    ids=["going off", "asked off", "asked off while busy", "off though static", "coming back"],
 )
 def test_the_next_goes_when_the_one_before_is_back(first: Node) -> None:
     cluster, names = big(4, static=4)
@@ -194,8 +196,16 @@ def test_the_next_goes_when_the_one_before_is_back(first: Node) -> None:
 
 def test_drained_nodes_wait_for_no_turn_since_they_serve_nobody() -> None:
     cluster, names = big(4, static=4)
-    drained = [node(name, NodeFlag.DRAIN, reason=NEW) for name in names]
-    assert updates(drained, cluster=cluster) == [(name, DOWN, NEW) for name in names]
+    drained = [node(name, NodeFlag.DRAIN, reason=NEW) for name in names[1:]]
+    found = updates([stopping(names[0]), *drained], cluster=cluster)
+    assert found == [(name, DOWN, NEW) for name in names[1:]]
+
+
+def test_nodes_that_leave_the_cluster_take_no_turn() -> None:
+    cluster, names = big(2, static=2)
+    leaving = node("flexvm-a3u-8"), stopping("flexvm-a3u-9")
+    found = updates([*leaving, node(names[0])], cluster=cluster)
+    assert (names[0], DOWN, NEW) in found
 
 
 def test_nothing_moves_in_a_pool_that_is_held_since_no_new_vm_would_come() -> None:

@@ -76,8 +76,21 @@ def test_login_nodes_come_with_the_cluster_in_one_call_and_are_no_nodes_of_slurm
 
 def test_first_login_nodes_wait_for_no_second_look(tmp_path: Path) -> None:
     life = life_with(tmp_path)
-    kinds = [type(action).__name__ for _ in range(4) for action in last_plan(life).actions]
-    assert kinds.count("CreateInstances") == 1
+    for _ in range(6):
+        life.one_pass()
+        life.compute.state.finish_operations()
+    assert created(life) == [(L0, L1)]
+
+
+def test_that_the_first_login_nodes_are_still_to_come_is_no_news(tmp_path: Path) -> None:
+    life = life_with(tmp_path)
+    life.compute.operations_finish_at_once = False
+    for _ in range(4):
+        plan = life.one_pass()
+        life.advance(LONGER_THAN_EVERY_GRACE)
+        assert plan is not None
+        assert lacks(plan) == []
+        assert plan.login_lacking == {"login": 2}
 
 
 @pytest.mark.parametrize(
@@ -88,6 +101,7 @@ def test_login_node_that_has_stopped_is_made_anew(tmp_path: Path, status: Instan
     life.rest()
     before = vm_id(life, L0), vm_id(life, L1)
     life.compute.state.set_status(L1, status)
+    assert last_plan(life).actions == (), "at the first sighting"
     life.rest()
     assert life.vm_names() == [L0, L1]
     assert vm_id(life, L0) == before[0]
@@ -230,7 +244,10 @@ def test_two_vms_of_one_name_are_left_to_people(tmp_path: Path) -> None:
     scenario.settle_with_vms()
     bad = InstanceStatus.TERMINATED
     twin = replace(scenario.compute.state.instance(L0), zone=OTHER_ZONE, instance_id="42")
-    scenario.compute.state.instances[OTHER_ZONE, L0] = replace(twin, status=bad)
+    scenario.compute.state.instances[OTHER_ZONE, L0] = twin
+    scenario.compute.state.instances[ZONE, L0] = replace(
+        twin, zone=ZONE, status=bad, creation_time_utc=scenario.now - LONGER_THAN_EVERY_GRACE
+    )
     for _ in range(3):
         scenario.now += LONGER_THAN_EVERY_GRACE
         assert scenario.run().actions == ()

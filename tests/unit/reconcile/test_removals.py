@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,16 @@ from slurm_hooks.reconcile.actions import (
     UpdateNode,
 )
 from slurm_hooks.reconcile.comments import node_reason
+from slurm_hooks.reconcile.pool_record import PoolRecord, record_text
+from slurm_hooks.reconcile.reasons import set_aside_reason
+from slurm_hooks.reconcile.repair_actions import RepairNode
 from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import BaseState, JobState, Node, NodeFlag, NodeState
 from tests.unit.reconcile.builders import (
     CLUSTER,
     N0,
     N1,
+    NOW,
     World,
     call,
     example_cluster,
@@ -116,6 +121,7 @@ def test_removal_holds_where_the_vm_of_a_drained_node_is_lost(vms: list[Instance
 )
 def test_node_in_between_is_left_until_that_is_over(kept: Node) -> None:
     assert updates(up(kept)) == []
+    assert not [found for found in updates(World([kept], cluster=SMALL)) if found[2] == LEAVES]
 
 
 def test_silent_node_is_powered_down_when_slurm_has_given_it_up() -> None:
@@ -182,6 +188,26 @@ def test_lost_vm_gives_its_job_back(cluster: Cluster) -> None:
     ]
 
 
+def test_hold_of_its_pool_is_no_matter_to_a_node_that_leaves() -> None:
+    record = PoolRecord(3, NOW, 1, NOW + timedelta(hours=1), "CONFIG")
+    keeper = replace(off(N0), comment=record_text(record))
+    failed = replace(off(N1), reason="slurm-hooks: request failed CONFIG")
+    assert (N1, DRAIN, LEAVES) in updates(World([keeper, failed], cluster=SMALL))
+
+
+def test_condemned_node_that_leaves_is_not_repaired() -> None:
+    reason = "slurm-hooks: REBOOT gpu_lost gpu 3 inst=? boot=0123abcd ctx=prolog job=7 restarts=0"
+    condemned = node(N1, NodeFlag.DRAIN, reason=reason)
+    world = up(condemned)
+    assert updates(world) == [(N1, DOWN, LEAVES)]
+    assert world.actions(RepairNode) == []
+
+
+def test_person_who_took_a_waking_node_out_of_service_keeps_the_words() -> None:
+    aside = replace(off(N1), reason=set_aside_reason("fan is loud"))
+    assert updates(World([aside], cluster=SMALL)) == [(N1, DRAIN, "fan is loud")]
+
+
 def test_static_node_that_leaves_is_not_powered_up_again() -> None:
     shrunk = example_cluster(min_node_count=1, max_node_count=1)
     drained = node(N1, NodeFlag.POWERED_DOWN, NodeFlag.DRAIN, reason=LEAVES)
@@ -214,7 +240,8 @@ def test_pool_that_becomes_the_login_pool_leaves_slurm_first() -> None:
     login = replace(CLUSTER, pools={"a3u": on_demand}, partitions={})
     world = World([node(N1)], vms=[vm(N1)], cluster=login)
     assert updates(world) == [(N1, DOWN, LEAVES)]
-    assert not [a for a in world.actions(DeleteInstance) if isinstance(a, DeleteInstance)]
+    assert world.actions(DeleteInstance) == []
+    assert updates(World([off(N1)], cluster=login)) == [(N1, DRAIN, LEAVES)]
 
 
 def test_shrunk_pool_leaves_no_vm_and_lets_the_job_end(tmp_path: Path) -> None:

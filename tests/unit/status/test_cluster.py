@@ -9,6 +9,7 @@ import pytest
 
 from slurm_hooks.boot.console import BootState, BootStep
 from slurm_hooks.compute.model import ErrorDetail, InstanceStatus, Member, MemberAction
+from slurm_hooks.history.conditions import Condition
 from slurm_hooks.history.event import EventKind
 from slurm_hooks.reconcile.pool_record import PoolRecord, record_text
 from slurm_hooks.reconcile.repairs import log_of
@@ -212,3 +213,16 @@ def test_login_node_of_another_generation_says_how_to_renew_it() -> None:
         world = World(vms=[login_vm()], cluster=cluster)
         stands = found(world, LOGIN, compute=with_login_group(world))
         assert stands == (NodeState.RUNNING, detail)
+
+
+def test_what_the_daemon_alone_knows_is_told_while_it_runs() -> None:
+    refused = Condition(
+        "FAILURE", "refused, will be tried again", "insert group g", "QUOTA_EXCEEDED"
+    )
+    told_otherwise = Condition("AWAITS_CAPACITY", "nodes wait for capacity", "pool a3u")
+    conditions = (refused, told_otherwise)
+    assert status(all_up(), conditions=conditions, daemon_runs=True).held_up_by == (
+        "insert group g: refused, will be tried again: QUOTA_EXCEEDED",
+    )
+    silent = status(all_up(), conditions=conditions, daemon_runs=False).held_up_by
+    assert not any("refused" in line for line in silent)

@@ -103,6 +103,11 @@ def on_the_way() -> Iterator[tuple[World, NodeState, str]]:
     )
     yield booting(InstanceStatus.STOPPING), NodeState.PREPARING, "waits until its old VM is gone"
     yield (
+        World([starting(N0)], vms=[vm(N0)]),
+        NodeState.PREPARING,
+        "its VM is RUNNING since 2026-05-01T11:50:00Z",
+    )
+    yield (
         booting(minutes=31),
         NodeState.PREPARING,
         "slurmd did not register in time, its VM is replaced",
@@ -379,7 +384,5 @@ def test_without_slurm_the_vms_are_told() -> None:
 def test_without_compute_engine_slurm_alone_tells() -> None:
     silent = Unavailable(System.COMPUTE, "503")
     assert found(registered(up(N0)), N0, compute=silent) == (NodeState.RUNNING, "")
-    assert found(booting(), N0, compute=silent)[1] == (
-        "it is on its way; Compute Engine could not be read"
-    )
+    assert found(booting(), N0, compute=silent)[1] == ("it is on its way; its VM is not known")
     assert found(World([off(N0)], cluster=STATIC), N0, compute=silent)[0] is NodeState.PREPARING

@@ -52,6 +52,7 @@ from slurm_hooks.sandbox.emulator.http.project_routes import (
     ZONE_LIST,
 )
 from slurm_hooks.sandbox.emulator.http.project_services import PROJECT_SERVICES
+from slurm_hooks.sandbox.emulator.http.quota_services import QUOTA_SERVICES
 from slurm_hooks.sandbox.emulator.http.service import Service
 from slurm_hooks.sandbox.emulator.http.service_dispatch import service_route
 from slurm_hooks.sandbox.emulator.http.storage_services import STORAGE_SERVICES
@@ -65,6 +66,7 @@ _PREFIXES = {
     ScopeKind.REGION: f"{_PROJECT}/regions/{{region}}",
     ScopeKind.GLOBAL: f"{_PROJECT}/global",
 }
+_SERVICES = (*PROJECT_SERVICES, *QUOTA_SERVICES, *STORAGE_SERVICES)
 _LOCATED = (ScopeKind.ZONE, ScopeKind.REGION)
 _WAIT_STEP_SECONDS = 0.05
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -72,7 +74,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 def create_app(service: Service) -> Batches:
     """The application of one emulator."""
-    others = (service_route(service, route) for route in (*PROJECT_SERVICES, *STORAGE_SERVICES))
+    others = (service_route(service, route) for route in _SERVICES)
     routes = [*_api_routes(service), *others, *control_routes(service)]
     handlers = {404: _no_such_path, 405: _no_such_path}
     front = Front(service, Starlette(routes=routes, exception_handlers=handlers))

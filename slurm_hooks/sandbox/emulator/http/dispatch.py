@@ -13,7 +13,9 @@ from starlette.responses import JSONResponse, Response
 
 from slurm_hooks.sandbox.emulator import bodies
 from slurm_hooks.sandbox.emulator.http import shapes
+from slurm_hooks.sandbox.emulator.http.callers import member_of
 from slurm_hooks.sandbox.emulator.http.cut_lists import cut_list
+from slurm_hooks.sandbox.emulator.http.permissions import permission_of
 from slurm_hooks.sandbox.emulator.http.service import Service
 from slurm_hooks.sandbox.emulator.operations import Call
 from slurm_hooks.sandbox.emulator.places import GLOBAL, Scope, ScopeKind
@@ -114,6 +116,8 @@ def _perform(
     if not route.in_any_project:
         check_project(world, request.path_params)
     check_enabled(world)
+    if not route.in_any_project:
+        check_permission(world, request, permission_of(route.method, route.path, kind))
     scope = checked_scope(world, kind, request.path_params)
     service.rate_limiter.check(world, route.rate_group)
     query = _checked_query(route, request)
@@ -153,6 +157,17 @@ def check_enabled(world: World) -> None:
         raise ApiError(
             403, [Refusal(text, "accessNotConfigured")], "usageLimits", "PERMISSION_DENIED"
         )
+
+
+def check_permission(world: World, request: Request, permission: str) -> None:
+    """Raise ApiError 403 `forbidden` for a caller without the permission, 401 for a dead token."""
+    member = member_of(world, request)
+    if not member:
+        raise ApiError(401, [Refusal("Invalid Credentials", "authError", "Authorization")])
+    if not world.project.allows(member, permission, world.now):
+        resource = f"projects/{world.identifiers.project}"
+        text = f"Required '{permission}' permission for '{resource}'"
+        raise ApiError(403, [Refusal(text, "forbidden")])
 
 
 def checked_scope(world: World, kind: ScopeKind, names: Mapping[str, str]) -> Scope:

@@ -178,6 +178,8 @@ def _account(world: World, call: ServiceCall) -> ServiceAccount:
     for account in world.project.service_accounts.values():
         if email in (account.email, str(account.unique_id)):
             return account
+    if call.names["project"] == "-":
+        raise ServiceError(403, f"Permission denied on {email}, or it does not exist.")
     raise ServiceError(404, f"Service account {email} does not exist.")
 
 

@@ -16,9 +16,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from slurm_hooks.sandbox.emulator.http.callers import member_of
 from slurm_hooks.sandbox.emulator.http.service import Service
 from slurm_hooks.sandbox.emulator.iam import Policy
-from slurm_hooks.sandbox.emulator.metadata import TOKEN_PREFIX, service_account_of
 from slurm_hooks.sandbox.emulator.records import Json
 from slurm_hooks.sandbox.emulator.world import World
 
@@ -155,11 +155,7 @@ def _checked_body(route: ServiceRoute, payload: bytes) -> Json:
 
 
 def _member(world: World, request: Request) -> str:
-    token = request.headers.get("authorization", "").removeprefix("Bearer ")
-    if not token.startswith(TOKEN_PREFIX):
-        return world.project.caller
-    name = token.removeprefix(TOKEN_PREFIX)
-    for instance in world.instances.values():
-        if instance.name == name:
-            return f"serviceAccount:{service_account_of(world, instance)}"
-    raise ServiceError(401, "The token belongs to no VM that is there.", "ACCESS_TOKEN_EXPIRED")
+    member = member_of(world, request)
+    if not member:
+        raise ServiceError(401, "The token belongs to no VM that is there.", "ACCESS_TOKEN_EXPIRED")
+    return member

@@ -18,7 +18,6 @@ from collections.abc import Collection, Iterator
 from slurm_hooks.cluster.topology import NodePool
 from slurm_hooks.compute.model import GroupReference
 from slurm_hooks.compute.ownership import decode
-from slurm_hooks.health.reason import health_reason_of
 from slurm_hooks.reconcile.actions import Expectation, ReasonCode, UpdateNode
 from slurm_hooks.reconcile.comments import gives
 from slurm_hooks.reconcile.expectations import still_holds

@@ -178,7 +178,6 @@ SHORT: list[Story] = [
 LONG: list[Story] = [
     idle_node_is_replaced,
     node_is_replaced_when_its_job_is_over,
-    third_fault_of_a_node_waits_for_a_person,
 ]
 STORIES = [
     *(pytest.param(story, id=story.__name__) for story in SHORT),
@@ -192,6 +191,24 @@ def test_condemned_nodes_come_to_the_same_end(
     tmp_path: Path, story: Story, after_the_call: bool, operations_take_time: bool
 ) -> None:
     make = lives(tmp_path, CLUSTER, operations_take_time)
+    assert_death_at_any_call_changes_nothing(make, story, after_the_call=after_the_call)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("after_the_call", "operations_take_time"),
+    [
+        pytest.param(*way.values, id=way.id, marks=pytest.mark.thorough if rank else ())
+        for rank, way in enumerate(WAYS_TO_DIE)
+    ],
+)
+def test_third_fault_comes_to_the_same_end(
+    tmp_path: Path, after_the_call: bool, operations_take_time: bool
+) -> None:
+    make, story = (
+        lives(tmp_path, CLUSTER, operations_take_time),
+        third_fault_of_a_node_waits_for_a_person,
+    )
     assert_death_at_any_call_changes_nothing(make, story, after_the_call=after_the_call)
 
 

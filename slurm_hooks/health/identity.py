@@ -41,7 +41,7 @@ def read_identity(host: Host) -> Identity:
         _matching(_MACHINE_TYPE, (machine_type or "").rpartition("/")[2]),
         boot,
     )
-    if identity.instance_id:
+    if identity.instance_id and machine_type is not None:
         files.write_text(path, f"{boot}\n{identity.instance_id}\n{identity.machine_type}\n")
     return identity
 

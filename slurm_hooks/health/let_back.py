@@ -33,11 +33,14 @@ def let_back(host: Host, policy: HealthPolicy, report: Report, again: Callable[[
         return True
     if drained is None or not drained.may_be_over(report.identity.boot):
         return True
+    if not report.identity.instance_id:
+        _log(host, "WARNING", "not let back", why="nobody could tell which VM this is")
+        return True
     command = command_of(host, policy, report.gpus_present) if drained.verdict.drains else None
     if command is not None:
         burn_in = read_burn_in(host, report.identity.boot)
         if burn_in.progress is Progress.FAILED:
-            drain(host, policy, report, Finding(CHECK, Verdict.REPLACE, burn_in.detail), None)
+            _condemn_again(host, policy, report, burn_in.detail)
             return False
         if burn_in.progress is Progress.NOT_STARTED:
             _start_burn_in(host, policy, report, command, again)
@@ -73,17 +76,31 @@ def _start_burn_in(
     """Start it where slurmctld says that no job can be on the node and that the drain is ours."""
     from slurm_hooks.health.burn_in import start_burn_in
 
-    try:
-        is_ours = SlurmController(host, policy.deadlines.report).is_condemned()
-    except NotTold as error:
-        _log(host, "WARNING", "burn-in not started", why=error)
-        return
-    if not is_ours:
-        forget_drain(host)
+    if not _is_condemned(host, policy, "burn-in not started"):
         return
     _log(host, "WARNING", "burn-in started", command=command.arguments[0])
     tell = partial(_log, host, "WARNING", "burn-in not judged")
     start_burn_in(host, report.identity.boot, command, lambda why: tell(why=why), again)
+
+
+def _condemn_again(host: Host, policy: HealthPolicy, report: Report, detail: str) -> None:
+    """A person may have let the node serve meanwhile: what fails beside a job says nothing."""
+    _log(host, "ERROR", "burn-in failed", why=detail)
+    if _is_condemned(host, policy, "reason not written"):
+        drain(host, policy, report, Finding(CHECK, Verdict.REPLACE, detail), None)
+
+
+def _is_condemned(host: Host, policy: HealthPolicy, otherwise: str) -> bool:
+    """Whether the drain is ours and no job can be on the node; `otherwise` is for the log, where
+    slurmctld does not say. A drain that is over is forgotten."""
+    try:
+        is_ours = SlurmController(host, policy.deadlines.report).is_condemned()
+    except NotTold as error:
+        _log(host, "WARNING", otherwise, why=error)
+        return False
+    if not is_ours:
+        forget_drain(host)
+    return is_ours
 
 
 def _ask_for_return(host: Host, policy: HealthPolicy, report: Report, drained: OwnDrain) -> None:

@@ -17,6 +17,9 @@ from slurm_hooks.health.model import Context, Verdict
 from slurm_hooks.health.slurm_reasons import REBOOT_ISSUED, is_of_slurm, tells_missing_gpus
 
 PREFIX = "slurm-hooks: "
+OUT_OF_SERVICE = f"{PREFIX}out of service: "
+"""How the daemon keeps a person's reason in one of its own."""
+
 LONGEST_DETAIL = 160
 BOOT_LENGTH = 8
 """Of a boot id, its first hexadecimal digits: enough to tell the boots of one VM apart."""
@@ -99,6 +102,15 @@ def parse_reason(text: str) -> HealthReason | None:
 def is_condemned(text: str) -> bool:
     """Whether a node's reason may tell of its health; costs nothing where it is empty."""
     return text.startswith(PREFIX) or tells_missing_gpus(text)
+
+
+def is_ours_alone(text: str) -> bool:
+    """Whether a node's reason is all ours, so that a health run may put its own in its place.
+    People add to reasons what they have to say, and the daemon keeps theirs in one of its own."""
+    if not text.startswith(PREFIX) or text.startswith(OUT_OF_SERVICE):
+        return False
+    verdict = text.removeprefix(PREFIX).partition(" ")[0]
+    return verdict not in Verdict.__members__ or health_reason_of(text) is not None
 
 
 def health_reason_of(text: str) -> HealthReason | None:

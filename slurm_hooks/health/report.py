@@ -16,7 +16,8 @@ class Report(NamedTuple):
     """All findings of a run, in the order of the checks, which is that of their authority.
 
     `acting` are the findings that count: those of checks that are only observed do not.
-    `hung_check` is the check that did not answer in time, empty if all did. `counters` are what
+    `hung_check` is the check in which the run ended too early, `probe_hang` where that was before
+    the first one, empty if all have answered. `counters` are what
     the run leaves as a baseline. `gpus_present` is how many GPUs the node should have, `identity`
     which VM and which boot of it was looked at.
     """

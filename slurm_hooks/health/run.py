@@ -23,7 +23,7 @@ from slurm_hooks.health.model import Context, Finding, JobOnNode, Verdict
 from slurm_hooks.health.policy import ExpectedHardware, HealthPolicy
 from slurm_hooks.health.probe_child import ProbeTimes, Told, hang_of, run_probe
 from slurm_hooks.health.registry import checks_of
-from slurm_hooks.health.report import Report, acting_of
+from slurm_hooks.health.report import PROBE_HANG, Report, acting_of
 
 _STILL_SECONDS = 3.0
 """How long a probe must have stood still to count as hanging: one that waits for another process
@@ -67,7 +67,7 @@ def run_health(
         evidence.may_act = may_act
         told = run_probe(checks, evidence, signs, times)
     findings = tuple(told.findings)
-    hung_check = "" if told.is_over else told.check
+    hung_check = "" if told.is_over else told.check or PROBE_HANG
     return Report(
         context,
         findings,

@@ -13,7 +13,7 @@ import time
 
 from slurm_hooks.health.children import PATH, Ended, run_program
 from slurm_hooks.health.host import Host
-from slurm_hooks.health.reason import PREFIX, health_reason_of
+from slurm_hooks.health.reason import HealthReason, health_reason_of, is_ours_alone
 from slurm_hooks.health.slurm_reasons import is_of_slurm
 
 _USUAL_DIRECTORIES = ("/usr/bin", "/usr/local/bin", "/opt/slurm/bin", "/usr/sbin")
@@ -51,10 +51,14 @@ class SlurmController:
     def ask_for_return(self, reason: str) -> bool:
         """Say in the reason of this drained node that it is well again. Raises NotTold.
 
-        Only where the present reason tells of its health and of nothing else; whether that was so.
+        Only where the present reason tells of its health and of nothing else, and does not condemn
+        this very boot; whether that was so.
         """
         state, present = self._state_and_reason()
-        if "DRAIN" not in state or health_reason_of(present) is None:
+        old, new = health_reason_of(present), health_reason_of(reason)
+        if "DRAIN" not in state or old is None:
+            return False
+        if new is not None and old.verdict.drains and _are_of_one_boot(old, new):
             return False
         self._update(f"nodename={self._name()}", f"reason={reason}")
         return True
@@ -94,7 +98,7 @@ class SlurmController:
 
     def _require_ours_or_none(self, state: str, present: str) -> None:
         out_of_service = "DRAIN" in state or "DOWN" in state or "FAIL" in state
-        is_free = not present or present.startswith(PREFIX) or is_of_slurm(present)
+        is_free = not present or is_ours_alone(present) or is_of_slurm(present)
         if is_free or not out_of_service:
             return
         raise NotTold(f"the node has a reason of somebody else's: {present[:200]}")
@@ -145,5 +149,8 @@ def _is_as_grave(present: str, new: str) -> bool:
     old, wanted = health_reason_of(present), health_reason_of(new)
     if old is None or wanted is None:
         return False
-    same_boot = (old.instance_id, old.boot) == (wanted.instance_id, wanted.boot)
-    return same_boot and old.verdict.gravity >= wanted.verdict.gravity
+    return _are_of_one_boot(old, wanted) and old.verdict.gravity >= wanted.verdict.gravity
+
+
+def _are_of_one_boot(one: HealthReason, other: HealthReason) -> bool:
+    return (one.instance_id, one.boot) == (other.instance_id, other.boot)

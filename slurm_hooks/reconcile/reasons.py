@@ -6,12 +6,10 @@ service stays so. Slurm's own words are those that the nodes know, too.
 
 from __future__ import annotations
 
+from slurm_hooks.health.reason import OUT_OF_SERVICE
 from slurm_hooks.health.slurm_reasons import NOT_RESPONDING, is_of_slurm, is_reboot_timed_out
 
 PREFIX = "slurm-hooks:"
-
-_SET_ASIDE = f"{PREFIX} out of service: "
-
 
 OFFERED_AGAIN = f"{PREFIX} offered again after a failed start"
 """The reason of a node that was shown to Slurm's backfill again, in versions that keep one."""
@@ -38,9 +36,9 @@ def is_of_person(reason: str) -> bool:
 
 def set_aside_reason(reason: str) -> str:
     """The reason of a node that is powered down and then taken out of service again."""
-    return f"{_SET_ASIDE}{reason or 'drained'}"
+    return f"{OUT_OF_SERVICE}{reason or 'drained'}"
 
 
 def reason_before(reason: str) -> str:
     """A person's reason in one made by `set_aside_reason`; empty for any other."""
-    return reason.removeprefix(_SET_ASIDE) if reason.startswith(_SET_ASIDE) else ""
+    return reason.removeprefix(OUT_OF_SERVICE) if reason.startswith(OUT_OF_SERVICE) else ""

@@ -180,6 +180,28 @@ def test_no_load_is_put_on_a_node_that_a_person_has_taken_over(
     assert not Path(rebooted.host.log_file).exists()
 
 
+def test_node_that_a_person_lets_serve_during_its_burn_in_is_not_condemned_by_it(
+    rebooted: Rebooted,
+) -> None:
+    rebooted.burn_in(f"{_LET_GO}\nexit 3")
+    rebooted.check()
+    wait_until("it to run", lambda: rebooted.progress.progress is Progress.RUNNING, _SECONDS)
+    rebooted.scontrol.knows("MIXED+CLOUD")
+    rebooted.node.write("go", "")
+    wait_until("the drain to be forgotten", lambda: not read_drain(rebooted.host), _SECONDS)
+    assert rebooted.reasons == []
+    assert "burn exit 3" in rebooted.log
+
+
+def test_node_that_does_not_know_which_vm_it_is_does_not_ask(rebooted: Rebooted) -> None:
+    rebooted.policy("burn_in: off")
+    rebooted.node.path("var/lib/slurm-hooks/health/identity").unlink()
+    host = rebooted.host._replace(metadata_url="http://127.0.0.1:9")
+    in_background(host)
+    assert rebooted.reasons == []
+    assert "not let back" in rebooted.log
+
+
 def test_node_that_reboots_before_it_has_registered_burns_in_meanwhile(rebooted: Rebooted) -> None:
     rebooted.burn_in("")
     rebooted.scontrol.knows("DOWN+CLOUD+DRAIN+REBOOT_ISSUED", _CONDEMNED)

@@ -111,6 +111,16 @@ def test_a_node_that_nobody_can_name_is_asked_about_again(
     assert read_identity(_host(bare_node, server)).instance_id == "4711"
 
 
+def test_a_node_whose_machine_type_was_not_told_asks_again(
+    bare_node: NodeRoot, server: MetadataServer
+) -> None:
+    known, server.answers["instance/machine-type"] = server.answers["instance/machine-type"], b""
+    assert read_identity(_host(bare_node, server)).machine_type == ""
+
+    server.answers["instance/machine-type"] = known
+    assert read_identity(_host(bare_node, server)).machine_type == "a3-highgpu-8g"
+
+
 @pytest.mark.parametrize("name", ["4711; rm -rf /", "x", "9" * 30, "47 11", "\uff14\uff17"])
 def test_an_identity_that_is_none_is_not_believed(
     bare_node: NodeRoot, server: MetadataServer, name: str

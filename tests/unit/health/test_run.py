@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_hooks.health import hung_probe, run
+from slurm_hooks.health import hung_probe, probe, run
 from slurm_hooks.health.driver.model import DriverError, DriverFault
 from slurm_hooks.health.evidence import Evidence
 from slurm_hooks.health.host import Host
@@ -185,6 +185,14 @@ def test_a_probe_that_somebody_kills_is_no_fault_of_the_node(
         return []
 
     assert examine(_Check("a", killed)).verdict is Verdict.UNKNOWN
+
+
+def test_a_probe_that_ends_before_its_first_check_has_looked_at_nothing(
+    examine: Callable[..., Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "run_checks", lambda *_: None)
+
+    assert examine(_finds("a")).hung_check == PROBE_HANG
 
 
 def test_in_observe_mode_findings_are_told_and_do_not_count(

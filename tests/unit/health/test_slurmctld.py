@@ -44,6 +44,34 @@ def test_a_persons_reason_is_never_replaced(scontrol: NodesScontrol, state: str)
     assert scontrol.changes == []
 
 
+@pytest.mark.parametrize(
+    "present",
+    [
+        f"{_MILDER} : hands off until Friday",
+        "slurm-hooks: RESET hands off until Friday",
+        "slurm-hooks: out of service: fan replaced on Friday",
+    ],
+)
+def test_what_a_person_adds_to_a_reason_of_ours_is_never_replaced(
+    scontrol: NodesScontrol, present: str
+) -> None:
+    scontrol.knows("IDLE+DRAIN", present)
+
+    with pytest.raises(NotTold, match="Friday"):
+        _controller(scontrol).drain(_REASON)
+
+    assert scontrol.changes == []
+
+
+@pytest.mark.parametrize("present", ["slurm-hooks: VM gone", "slurm-hooks: new generation"])
+def test_what_the_daemon_says_of_a_node_gives_way(scontrol: NodesScontrol, present: str) -> None:
+    scontrol.knows("DOWN+DRAIN", present)
+
+    _controller(scontrol).drain(_REASON)
+
+    assert len(scontrol.changes) == 1
+
+
 def test_a_reason_that_is_left_over_on_a_node_in_service_is_replaced(
     scontrol: NodesScontrol,
 ) -> None:
@@ -153,6 +181,14 @@ def test_a_return_is_asked_for_only_where_the_reason_is_a_health_runs_own(
         _controller(scontrol).ask_for_return(passed)
 
     assert scontrol.changes == [["update", "nodename=n1", f"reason={passed}"]] * 3
+
+
+def test_no_return_is_asked_for_on_the_boot_that_was_condemned(scontrol: NodesScontrol) -> None:
+    scontrol.knows("IDLE+DRAIN", _REASON)
+
+    _controller(scontrol).ask_for_return("slurm-hooks: OK health_run passed inst=7 boot=0a1b2c3d")
+
+    assert scontrol.changes == []
 
 
 @pytest.mark.parametrize("name", ["", "n1 state=idle", "n[1-9]", "-n1"])

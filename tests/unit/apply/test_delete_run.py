@@ -179,8 +179,15 @@ def test_call_that_fails_for_once_is_made_again(world: World, method: str) -> No
     assert world.names() == ONLY_OTHERS
 
 
-def test_operation_that_fails_is_started_under_another_id(world: World) -> None:
-    world.compute.fail_next_operation("INTERNAL_ERROR", 500)
+def test_requests_are_cancelled_before_their_group_goes(world: World) -> None:
+    world.removal().carry_out()
+    methods = [call.method for call in world.compute.calls]
+    assert methods.index("cancel_resize_request") < methods.index("delete_group")
+
+
+def test_operations_that_fail_are_started_under_other_ids(world: World) -> None:
+    for _ in range(4):
+        world.compute.fail_next_operation("INTERNAL_ERROR", 500)
     assert world.removal().carry_out() == ()
     assert world.names() == ONLY_OTHERS
 
@@ -245,7 +252,10 @@ def test_forced_deletion_requeues_the_job_and_keeps_it_off(world: World) -> None
     assert world.names() == ONLY_OTHERS
 
 
-def test_reason_of_a_person_stays(world: World) -> None:
+@pytest.mark.parametrize("is_up", [False, True])
+def test_reason_of_a_person_stays(world: World, is_up: bool) -> None:
+    if is_up:
+        world.slurm.register([N0])
     world.slurm.update_nodes([N0], NodeUpdate.DRAIN, "fan is loud")
     world.removal().carry_out()
     assert world.slurm.nodes[N0].reason == "fan is loud"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from slurm_hooks.apply.delete_run import DeleteOptions, Removal
-from slurm_hooks.apply.inventory import inventory_lines, read_inventory
+from slurm_hooks.apply.inventory import inventory_lines, next_deletions, read_inventory
 from slurm_hooks.apply.retired_nodes import DELETED_REASON
 from slurm_hooks.apply.systems import Systems
 from slurm_hooks.cluster.topology import Cluster
@@ -23,6 +23,7 @@ from slurm_hooks.compute.model import (
 )
 from slurm_hooks.compute.ownership import Mark, encode
 from slurm_hooks.reconcile import deleting
+from slurm_hooks.reconcile.actions import CancelRequest, DeleteGroup
 from slurm_hooks.reconcile.locks import Locked, sole_runner
 from slurm_hooks.reconcile.specifications import (
     group_of,
@@ -179,10 +180,12 @@ def test_call_that_fails_for_once_is_made_again(world: World, method: str) -> No
     assert world.names() == ONLY_OTHERS
 
 
-def test_requests_are_cancelled_before_their_group_goes(world: World) -> None:
-    world.removal().carry_out()
-    methods = [call.method for call in world.compute.calls]
-    assert methods.index("cancel_resize_request") < methods.index("delete_group")
+def test_group_waits_until_its_requests_were_told_to_end(world: World) -> None:
+    found = read_inventory(world.systems, "flexvm")
+    first = list(next_deletions(found, frozenset()))
+    assert [type(one) for one in first] == [CancelRequest]
+    then = [type(one) for one in next_deletions(found, frozenset({first[0].subject}))]
+    assert then == [DeleteGroup], "also where the request could not be cancelled"
 
 
 def test_operations_that_fail_are_started_under_other_ids(world: World) -> None:

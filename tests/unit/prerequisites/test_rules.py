@@ -89,6 +89,12 @@ ONE_PLACE = [
         "",
     ),
     (
+        {"reservations": {RESERVATION: Reservation("a4-highgpu-8g", 3, 0, "READY", False)}},
+        "reservation",
+        FAIL,
+        "",
+    ),
+    (
         {"reservations": {RESERVATION: Reservation("a4-highgpu-8g", 3, 0, "CREATING", True)}},
         "reservation",
         WARN,

@@ -241,3 +241,13 @@ def test_apply_lets_a_deleted_cluster_come_back(site: Path) -> None:
     assert deleting.is_marked(site / "spool")
     apply(site, EXAMPLE)
     assert not deleting.is_marked(site / "spool")
+
+
+def test_controller_that_stands_by_changes_nothing(site: Path) -> None:
+    (site / "slurm.conf").write_text("SlurmctldHost=elsewhere\nSlurmctldHost=here\n")
+    up = "#!/bin/sh\necho 'Slurmctld(primary) at elsewhere is UP'\n"
+    (site / "bin" / "scontrol").write_text(up)
+    for result in (apply(site, EXAMPLE), run(site, "apply", EXAMPLE, "--dry-run")):
+        assert result.returncode == 2
+        assert "not in charge" in result.stderr
+    assert not (site / "applied").exists()

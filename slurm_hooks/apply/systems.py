@@ -17,7 +17,7 @@ from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.client import ComputeClient
 from slurm_hooks.compute.google_client import GoogleComputeClient
 from slurm_hooks.slurm.client import SlurmClient, SlurmUnavailable
-from slurm_hooks.slurm.controllers import Controller
+from slurm_hooks.slurm.controllers import Charge, Controller, charge_of_this_host
 from slurm_hooks.slurm.model import SlurmSnapshot
 from slurm_hooks.slurm.process import CommandFailure, SubprocessRunner
 from slurm_hooks.slurm.scontrol import ScontrolClient
@@ -107,6 +107,14 @@ def read_running(systems: Systems, cluster: Cluster) -> Running | None:
     except SlurmUnavailable:
         return None
     return Running(ours_of(snapshot.nodes, cluster.cluster_id), parameters)
+
+
+def is_elsewhere(systems: Systems) -> bool:
+    """Whether the slurmctld that is in charge runs on another host, whose files count."""
+    if not _answers(systems):
+        return False
+    ping = systems.slurm.responding_controller
+    return charge_of_this_host(systems.slurm_conf, ping) is Charge.ELSEWHERE
 
 
 def _answers(systems: Systems) -> bool:

@@ -27,8 +27,9 @@ LOADED_AT_START = frozenset(
         "topologyplugin",
     }
 )
-"""Parameters that name plugins, in lower case: a running slurmctld keeps those it has loaded. 22.05.8
-refuses to be reconfigured with another scheduler or selector, and takes others without effect."""
+"""Parameters that name plugins, in lower case: a running slurmctld keeps those it has loaded.
+22.05.8 refuses to be reconfigured with another scheduler or selector, and says yes to the others
+without effect."""
 
 _SETTING = re.compile(r"^(?P<key>[A-Za-z]\w*)=(?P<value>\S+)$", re.MULTILINE)
 

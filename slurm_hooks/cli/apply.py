@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from slurm_hooks.apply.plan import Plan
     from slurm_hooks.apply.run import Application
     from slurm_hooks.apply.steps import ApplyOptions, Ending, Step
+    from slurm_hooks.apply.systems import Systems
     from slurm_hooks.apply.wanted import Wanted
 
 EXIT_NOT_DONE = 1
@@ -120,6 +121,8 @@ def _prepared(
     refusals = compare(applied, wanted.cluster).refusals
     if refusals:
         refuse_file(str(file), refusals, as_json)
+    systems = connect(place, wanted.cluster.project, version)
+    require_charge(systems)
     return (
         place,
         wanted,
@@ -127,12 +130,23 @@ def _prepared(
             place,
             wanted,
             applied,
-            connect(place, wanted.cluster.project, version),
+            systems,
             options,
             Teller(),
             lambda: standing_of(place.settings_file),
         ),
     )
+
+
+def require_charge(systems: Systems) -> None:
+    """End the command on a controller that only stands by."""
+    from slurm_hooks.apply.systems import is_elsewhere
+
+    if is_elsewhere(systems):
+        refuse(
+            "the slurmctld of this host is not in charge",
+            "run it where `scontrol ping` says that slurmctld is UP first",
+        )
 
 
 @contextlib.contextmanager

@@ -62,8 +62,8 @@ def check(
     from slurm_hooks.prerequisites.run import check_prerequisites
 
     values = _settings(settings_file, may_lack=file is not None)
-    wanted_id = cluster_id or values["ClusterId"]
-    cluster = load_or_refuse(file or Path(values["ClusterConfig"]), wanted_id, as_json)
+    path = file or Path(values["ClusterConfig"])
+    cluster = load_or_refuse(path, cluster_id or values["ClusterId"], as_json)
     try:
         client = project_client(values, cluster)
     except ValueError as error:

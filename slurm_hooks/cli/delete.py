@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from slurm_hooks.cli.apply import EXIT_INTERRUPTED, EXIT_NOT_DONE, SettingsFile
+from slurm_hooks.cli.apply import EXIT_INTERRUPTED, EXIT_NOT_DONE, SettingsFile, require_charge
 from slurm_hooks.cli.mistakes import printable, refuse
 
 if TYPE_CHECKING:
@@ -91,7 +91,9 @@ def _prepared(settings_file: str) -> tuple[Place, Systems, str]:
                 " says which cluster"
             )
         cluster_id, project = applied.cluster_id, applied.project
-    return place, connect(place, project, installed_version_text()), cluster_id
+    systems = connect(place, project, installed_version_text())
+    require_charge(systems)
+    return place, systems, cluster_id
 
 
 def _remove(

@@ -111,8 +111,9 @@ def _by_hand(controller: Controller, force_kills: bool, yes: bool, as_json: bool
 
     if not controller.passes.is_in_charge():
         refuse(
-            "the slurmctld of this host is not in charge, or none answers",
-            "run it where `scontrol ping` says that slurmctld is UP first",
+            "the slurmctld of this host is not in charge, none answers, or the cluster is deleted",
+            "run it where `scontrol ping` says that slurmctld is UP first; slurm-hooks apply brings"
+            " a deleted cluster back",
         )
     proposal = _proposal(controller, force_kills)
     plan = proposal.plan

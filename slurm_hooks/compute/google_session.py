@@ -14,7 +14,7 @@ from slurm_hooks.compute.classify import classify_http
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.retry import RetryPolicy, with_retries
 from slurm_hooks.compute.translate import translated_errors, unreadable
-from slurm_hooks.compute.transport import FIRST_ERROR_STATUS, load_credentials
+from slurm_hooks.compute.transport import FIRST_ERROR_STATUS, load_credentials, require_usable
 
 SERVICE_DISABLED = "SERVICE_DISABLED"
 """The code of the error when the project has not enabled the API that was called."""
@@ -35,12 +35,13 @@ class GoogleSession:
     """Calls services. Not for several threads at once.
 
     An `endpoint` with a scheme stands for all hosts; `credentials` is `default` (Application
-    Default Credentials) or `anonymous`.
+    Default Credentials) or `anonymous`. Raises ValueError for others.
     """
 
     def __init__(
         self, endpoint: str = "", credentials: str = "default", policy: RetryPolicy = POLICY
     ) -> None:
+        require_usable(endpoint, credentials)
         self._endpoint = endpoint.rstrip("/")
         self._credentials_name = credentials
         self._policy = policy

@@ -33,10 +33,7 @@ class Transport:
     """
 
     def __init__(self, api_endpoint: str, credentials: str, policy: RetryPolicy) -> None:
-        if credentials not in CREDENTIALS:
-            raise ValueError(f"credentials must be one of {', '.join(CREDENTIALS)}")
-        if api_endpoint and not api_endpoint.startswith(("http://", "https://")):
-            raise ValueError(f"the API endpoint {api_endpoint!r} must start with http(s)://")
+        require_usable(api_endpoint, credentials)
         self._api_endpoint = api_endpoint.rstrip("/")
         self._credentials_name = credentials
         self._policy = policy
@@ -143,6 +140,14 @@ class Transport:
         if self._credentials is None:
             self._credentials = load_credentials(self._credentials_name)
         return self._credentials
+
+
+def require_usable(api_endpoint: str, credentials: str) -> None:
+    """Raise ValueError for an endpoint or a word for credentials that cannot be used."""
+    if credentials not in CREDENTIALS:
+        raise ValueError(f"credentials must be one of {', '.join(CREDENTIALS)}")
+    if api_endpoint and not api_endpoint.startswith(("http://", "https://")):
+        raise ValueError(f"the API endpoint {api_endpoint!r} must start with http(s)://")
 
 
 def load_credentials(name: str) -> Any:

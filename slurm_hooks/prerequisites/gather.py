@@ -6,6 +6,7 @@ What cannot be read is a fact, too. So no error of one service hides what the ot
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -55,25 +56,34 @@ def _read_one(call: Callable[[_Name], _Found], name: _Name) -> Answer[_Found]:
 
 def gather(cluster: Cluster, client: ProjectClient) -> ProjectFacts:
     """Everything about one cluster's project."""
-    pools = cluster.pools.values()
-    version, identity = cluster.node_boot.key_secret, read(client.identity)
-    account = _account(cluster, identity)
-    named = [cluster.subnetwork] if cluster.subnetwork else []
-    return ProjectFacts(
-        project=client.project,
-        caller=_caller(client),
+    facts = ProjectFacts(client.project, _caller(client), identity=read(client.identity))
+    for reading in (_with_accounts, _with_machines, _with_places, _with_storage):
+        facts = reading(facts, cluster, client)
+    return facts
+
+
+def _with_accounts(facts: ProjectFacts, cluster: Cluster, client: ProjectClient) -> ProjectFacts:
+    """Who may do what, and which APIs are there."""
+    account = _account(cluster, facts.identity)
+    return replace(
+        facts,
         account=account,
-        identity=identity,
         policy=read(lambda: client.policy(f"projects/{client.project}")),
-        ancestors=_ancestors(identity, client),
+        ancestors=_ancestors(facts.identity, client),
         permissions=read(lambda: client.permissions(sorted(needed_permissions(cluster)))),
         account_policy=read(lambda: client.account_policy(account)) if account else (),
         account_permissions=(
             read(lambda: client.account_permissions(account, [ACT_AS])) if account else frozenset()
         ),
         services=read(client.services),
-        network=read(lambda: client.network(cluster.network)),
-        subnetworks=read_all(named, client.subnetwork),
+    )
+
+
+def _with_machines(facts: ProjectFacts, cluster: Cluster, client: ProjectClient) -> ProjectFacts:
+    """What VMs are made of."""
+    pools = cluster.pools.values()
+    return replace(
+        facts,
         images=read_all((pool.source_image for pool in pools), client.image),
         machine_types=read_all(
             (name for pool in pools for name in machines.machine_types_of(pool)),
@@ -87,14 +97,32 @@ def gather(cluster: Cluster, client: ProjectClient) -> ProjectFacts:
             (name for pool in pools for name in machines.accelerator_types_of(pool)),
             lambda name: client.require_type("acceleratorTypes", name),
         ),
+    )
+
+
+def _with_places(facts: ProjectFacts, cluster: Cluster, client: ProjectClient) -> ProjectFacts:
+    """Where VMs are, and how many may be there."""
+    named = [cluster.subnetwork] if cluster.subnetwork else []
+    reserved = (
+        name for pool in cluster.pools.values() for name in reservations.reservations_of(pool)
+    )
+    return replace(
+        facts,
+        network=read(lambda: client.network(cluster.network)),
+        subnetworks=read_all(named, client.subnetwork),
         quotas={
             region: _quotas(region, names, client)
             for region, names in quotas_by_region(cluster).items()
         },
-        reservations=read_all(
-            (name for pool in pools for name in reservations.reservations_of(pool)),
-            client.reservation,
-        ),
+        reservations=read_all(reserved, client.reservation),
+    )
+
+
+def _with_storage(facts: ProjectFacts, cluster: Cluster, client: ProjectClient) -> ProjectFacts:
+    """What VMs mount and read."""
+    version = cluster.node_boot.key_secret
+    return replace(
+        facts,
         filestores=read_all(storage.filestores_of(cluster), client.filestore),
         lustres=read_all(storage.lustres_of(cluster), client.lustre),
         secret=read(lambda: client.secret_version(version)) if version else None,

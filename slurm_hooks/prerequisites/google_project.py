@@ -50,7 +50,10 @@ _ACCOUNT_OF_SERVICE = ".gserviceaccount.com"
 
 
 def project_client(values: Mapping[str, str], cluster: Cluster) -> ProjectClient:
-    """The client for a cluster, by the settings `Project`, `ApiEndpoint`, `ApiCredentials`."""
+    """The client for a cluster, by the settings `Project`, `ApiEndpoint`, `ApiCredentials`.
+
+    Raises ValueError for settings that cannot be used.
+    """
     session = GoogleSession(values["ApiEndpoint"], values["ApiCredentials"])
     return GoogleProject(values["Project"] or cluster.project, session)
 

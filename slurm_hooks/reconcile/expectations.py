@@ -75,6 +75,13 @@ def _has_the_rest(expectation: Expectation, node: Node) -> bool:
             return tells_waiting(node.reason)
         case Expectation.UP:
             return _is_registered_at_all(node.state)
+        case _:
+            return _has_the_rest_to_go(expectation, node)
+
+
+def _has_the_rest_to_go(expectation: Expectation, node: Node) -> bool:
+    """The same where nodes move to another generation or leave, and where that is over."""
+    match expectation:
         case Expectation.SERVING:
             return not node.state.has(*_OUT_OF_SERVICE, *_REBOOTS, NodeFlag.POWER_DOWN)
         case Expectation.FREE:

@@ -22,6 +22,10 @@ from slurm_hooks.reconcile.scene import Scene
 from slurm_hooks.reconcile.views import NodeView
 from slurm_hooks.slurm.client import NodeUpdate
 
+_ONLY_OF_ITS_VM = frozenset(
+    {Step.LEAVE, Step.DELETE_VM, Step.DELETE_SURPLUS_VM, Step.CANCEL_REQUEST}
+)
+"""Steps that ask nothing of Slurm."""
 _NOT_ON_THE_WAY = frozenset({VmPhase.RUNNING, VmPhase.NONE, VmPhase.BROKEN})
 _POWER_DOWN, _DRAIN = NodeUpdate.POWER_DOWN, NodeUpdate.DRAIN
 
@@ -47,13 +51,12 @@ def returned(view: NodeView) -> Iterator[UpdateNode]:
 
 
 def _departure(view: NodeView, *, has_job: bool) -> Iterator[UpdateNode]:
-    if view.step is not Step.LEAVE or reason_before(view.node.reason):
-        return
-    if view.vm_phase is VmPhase.UNKNOWN:
+    if view.vm_phase is VmPhase.UNKNOWN or reason_before(view.node.reason):
         return  # a VM state that we do not know is no licence to act
-    if still_holds(Expectation.OFF_TO_LEAVE, view.node):
+    if view.step in _ONLY_OF_ITS_VM and still_holds(Expectation.OFF_TO_LEAVE, view.node):
+        # Also while it goes off: that has lifted its drain, and a job could be given to it.
         yield _update(view, _DRAIN, Expectation.OFF_TO_LEAVE)
-    elif view.vm_phase not in _NOT_ON_THE_WAY:
+    elif view.step is not Step.LEAVE or view.vm_phase not in _NOT_ON_THE_WAY:
         return
     elif not has_job and still_holds(Expectation.FREE_TO_LEAVE, view.node):
         yield _update(view, _POWER_DOWN, Expectation.FREE_TO_LEAVE)

@@ -102,12 +102,10 @@ def join(
     for name, node in slurm.nodes.items():
         if NodeFlag.CLOUD not in node.state.flags:
             continue
-        pool = cluster.pool_of(name)
-        leaves = pool is None or not is_in_slurm(pool)
-        if leaves:
-            pool = cluster.former_pool_of(name)
+        pool, leaves = _pool_of(name, cluster)
         if pool is None:
             continue
+        is_static = pool.min_node_count > 0 and not leaves and cluster.is_static(name)
         views[name] = _view(
             node,
             pool,
@@ -118,15 +116,21 @@ def join(
             holders.get(name, ()),
             askers.get(name, frozenset()),
             memory,
-            must_exist=not leaves
-            and pool.min_node_count > 0
-            and cluster.is_static(name)
-            and offered(node),
+            must_exist=is_static and offered(node),
             leaves=leaves,
             now=now,
         )
     ended = ended_nodes(slurm.reservations.values(), now)
     return World(_failed_together(views), requests, holders, ended)
+
+
+def _pool_of(name: str, cluster: Cluster) -> tuple[NodePool | None, bool]:
+    """The pool of a node, and whether the cluster file does not name the node any more; no pool
+    where the node is not ours."""
+    pool = cluster.pool_of(name)
+    if pool is None or not is_in_slurm(pool):
+        return cluster.former_pool_of(name), True
+    return pool, False
 
 
 def deletion_of(vm: Instance) -> DeleteInstance:

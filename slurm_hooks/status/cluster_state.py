@@ -12,7 +12,7 @@ from slurm_hooks.status.model import ClusterState, NodeState, NodeStatus, Status
 def cluster_state(inputs: StatusInputs, nodes: Sequence[NodeStatus]) -> tuple[ClusterState, str]:
     """The first of the states that fits, in the order of `ClusterState`, and why."""
     if inputs.is_deleting:
-        return ClusterState.STOPPING, "slurm-hooks delete is under way"
+        return ClusterState.STOPPING, "it is deleted: slurm-hooks apply brings it back"
     if isinstance(inputs.slurm, Unavailable):
         return ClusterState.ERROR, "slurmctld does not answer"
     always = [node for node in nodes if node.must_exist]

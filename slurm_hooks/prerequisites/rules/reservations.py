@@ -49,6 +49,8 @@ def _one(
         return subject.fails("does not exist", fix)
     if answer.machine_type != pool.machine_type:
         return subject.fails(f"is for {answer.machine_type}, pool {pool.pool_id} is not")
+    if not answer.specific:
+        return subject.fails("is open to all VMs, so none can name it: make one that is not")
     if answer.status != _READY:
         return subject.warns(f"is {answer.status}")
     return subject.passes(f"{answer.count} VMs, {answer.in_use} in use")

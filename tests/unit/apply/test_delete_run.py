@@ -4,130 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from slurm_hooks.apply.delete_run import DeleteOptions, Removal
-from slurm_hooks.apply.inventory import inventory_lines, read_inventory
+from slurm_hooks.apply.inventory import inventory_lines, next_deletions, read_inventory
 from slurm_hooks.apply.retired_nodes import DELETED_REASON
-from slurm_hooks.apply.systems import Systems
-from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.compute.errors import ComputeError, ErrorKind
 from slurm_hooks.compute.model import (
     GroupReference,
-    RequestReference,
     Scope,
     ScopeKind,
 )
 from slurm_hooks.compute.ownership import Mark, encode
 from slurm_hooks.reconcile import deleting
+from slurm_hooks.reconcile.actions import CancelRequest, DeleteGroup
 from slurm_hooks.reconcile.locks import Locked, sole_runner
 from slurm_hooks.reconcile.specifications import (
     group_of,
-    request_of,
-    template_of,
-    workload_policy_of,
 )
-from slurm_hooks.slurm.client import NodeUpdate, ReservationSpecification
-from slurm_hooks.slurm.controllers import Controller
+from slurm_hooks.slurm.client import NodeUpdate
 from slurm_hooks.slurm.model import JobState, NodeFlag
-from tests.fakes.compute import FakeCompute
-from tests.fakes.slurm import FakeSlurm
-from tests.unit.cluster.files import build, changed
-
-CLUSTER: Cluster = build(changed(node_pools__1__slurm_hooks={"compact_placement": True}))
-N0, N1 = "flexvm-a3u-0", "flexvm-a3u-1"
-GLOBAL = Scope(ScopeKind.GLOBAL, "")
-NOW = datetime(2026, 12, 1, tzinfo=UTC)
-
-
-class AnsweringSlurm(FakeSlurm):
-    """A FakeSlurm whose slurmctld answers a ping."""
-
-    def responding_controller(self) -> Controller | None:
-        """It is there."""
-        return Controller("primary", "here")
-
-    def parameters(self) -> dict[str, str]:
-        """Nothing of note."""
-        return {}
-
-    def reconfigure(self) -> None:
-        """Nothing changes."""
-
-
-class World:
-    """Both systems with a cluster in them, and the same of another cluster."""
-
-    def __init__(self, directory: Path) -> None:
-        self.spool = directory
-        self.compute = FakeCompute()
-        self.slurm = AnsweringSlurm([N0, N1, "other-a3u-0"])
-        self.now = 0.0
-        self.told: list[tuple[str, ...]] = []
-        conf = directory / "slurm.conf"
-        conf.write_text("ClusterName=x\n")
-        self.systems = Systems(conf, self.slurm, self.compute, True, lambda: None)
-        self.provision(CLUSTER)
-        self.provision(replace(CLUSTER, cluster_id="other"))
-        self.slurm.create_reservation(
-            ReservationSpecification("slurm-hooks-eol-1", (N0,), NOW + timedelta(days=1), 60)
-        )
-        self.slurm.create_reservation(
-            ReservationSpecification("maint", (N0,), NOW + timedelta(days=1), 60)
-        )
-
-    def provision(self, cluster: Cluster) -> None:
-        """A request that waits, one that was granted, and all that they need."""
-        pool, run = cluster.pools["a3u"], cluster.cluster_id
-        group = group_of(cluster, pool)
-        policy = workload_policy_of(cluster, pool)
-        self.compute.insert_template(GLOBAL, template_of(cluster, pool), f"t {run}")
-        self.compute.insert_workload_policy(policy, f"p {run}")
-        self.compute.insert_group(replace(group, workload_policy=policy), f"g {run}")
-        for index, is_granted in ((0, True), (1, False)):
-            reference = RequestReference(group.reference, f"r{index}")
-            nodes = [f"{run}-a3u-{index}"]
-            request = request_of(cluster, pool, reference, nodes, None, None)
-            self.compute.insert_resize_request(request, f"r {run} {index}")
-            if is_granted:
-                self.compute.state.grant(reference)
-
-    def pause(self, seconds: float) -> None:
-        """Time passes, and both systems move on."""
-        self.now += seconds
-        self.compute.state.step()
-        going = [
-            name
-            for name, node in self.slurm.nodes.items()
-            if node.state.has(NodeFlag.POWERING_DOWN)
-        ]
-        self.slurm.slept(going)
-        self.slurm.pass_power_thread()
-
-    def removal(self, *, force: bool = False, seconds: float = 600) -> Removal:
-        return Removal(
-            self.spool,
-            self.systems,
-            "flexvm",
-            DeleteOptions(force, seconds),
-            self.told.append,
-            self.pause,
-            lambda: self.now,
-        )
-
-    def names(self) -> dict[str, set[str]]:
-        """What is left in Compute Engine, of whomever."""
-        state = self.compute.state
-        return {
-            "groups": {reference.name.partition("-")[0] for reference in state.groups},
-            "templates": {name.partition("-")[0] for _, name in state.templates},
-            "policies": {name.partition("-")[0] for _, name in state.workload_policies},
-            "VMs": {instance.name for instance in state.instances.values()},
-        }
-
+from tests.unit.apply.deleted_world import CLUSTER, N0, N1, World
 
 ONLY_OTHERS = {
     "groups": {"other"},
@@ -179,8 +77,17 @@ def test_call_that_fails_for_once_is_made_again(world: World, method: str) -> No
     assert world.names() == ONLY_OTHERS
 
 
-def test_operation_that_fails_is_started_under_another_id(world: World) -> None:
-    world.compute.fail_next_operation("INTERNAL_ERROR", 500)
+def test_group_waits_until_its_requests_were_told_to_end(world: World) -> None:
+    found = read_inventory(world.systems, "flexvm")
+    first = list(next_deletions(found, frozenset()))
+    assert [type(one) for one in first] == [CancelRequest]
+    then = [type(one) for one in next_deletions(found, frozenset({first[0].subject}))]
+    assert then == [DeleteGroup], "also where the request could not be cancelled"
+
+
+def test_operations_that_fail_are_started_under_other_ids(world: World) -> None:
+    for _ in range(4):
+        world.compute.fail_next_operation("INTERNAL_ERROR", 500)
     assert world.removal().carry_out() == ()
     assert world.names() == ONLY_OTHERS
 
@@ -245,7 +152,10 @@ def test_forced_deletion_requeues_the_job_and_keeps_it_off(world: World) -> None
     assert world.names() == ONLY_OTHERS
 
 
-def test_reason_of_a_person_stays(world: World) -> None:
+@pytest.mark.parametrize("is_up", [False, True])
+def test_reason_of_a_person_stays(world: World, is_up: bool) -> None:
+    if is_up:
+        world.slurm.register([N0])
     world.slurm.update_nodes([N0], NodeUpdate.DRAIN, "fan is loud")
     world.removal().carry_out()
     assert world.slurm.nodes[N0].reason == "fan is loud"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -50,11 +51,15 @@ def site(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(site: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def environment(site: Path) -> dict[str, str]:
     path = os.pathsep.join([str(site / "bin"), os.defpath])
+    return {"SLURM_CONF": str(site / "slurm.conf"), "PATH": path}
+
+
+def run(site: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     result = subprocess.run(
         [str(COMMAND), *map(str, arguments)],
-        env={"SLURM_CONF": str(site / "slurm.conf"), "PATH": path},
+        env=environment(site),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -241,3 +246,35 @@ def test_apply_lets_a_deleted_cluster_come_back(site: Path) -> None:
     assert deleting.is_marked(site / "spool")
     apply(site, EXAMPLE)
     assert not deleting.is_marked(site / "spool")
+
+
+def test_controller_that_stands_by_changes_nothing(site: Path) -> None:
+    (site / "slurm.conf").write_text("SlurmctldHost=elsewhere\nSlurmctldHost=here\n")
+    up = "#!/bin/sh\necho 'Slurmctld(primary) at elsewhere is UP'\n"
+    (site / "bin" / "scontrol").write_text(up)
+    for result in (apply(site, EXAMPLE), run(site, "apply", EXAMPLE, "--dry-run")):
+        assert result.returncode == 2
+        assert "not in charge" in result.stderr
+    assert not (site / "applied").exists()
+
+
+def test_interrupt_ends_the_waiting_with_a_word_and_the_next_run_goes_on(site: Path) -> None:
+    apply(site, EXAMPLE)
+    larger = write(site / "mine.json", changed(node_pools__1__scaling_spec__max_node_count=3))
+    with subprocess.Popen(
+        [str(COMMAND), "apply", str(larger), "--yes", "--skip-check"],
+        env=environment(site),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        next(line for line in process.stderr if "waiting" in line)
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+        assert process.wait(30) == 130
+    assert "goes on from here" in said
+    assert "Traceback" not in said
+    assert (site / "applied" / "cluster_config.json").read_text() == larger.read_text()
+    assert apply(site, larger, "--timeout", "0").returncode == 1

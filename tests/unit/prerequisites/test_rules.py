@@ -7,26 +7,17 @@ from typing import Any
 
 import pytest
 
-from slurm_hooks.cluster.topology import Cluster
 from slurm_hooks.prerequisites.facts import (
     FileSystem,
     Image,
-    MachineType,
     Network,
     PolicyBinding,
-    ProjectFacts,
-    ProjectIdentity,
-    Quota,
-    QuotaName,
     Reservation,
     SecretVersion,
     Subnetwork,
-    Unread,
     ZonalName,
 )
-from slurm_hooks.prerequisites.model import Finding, Outcome, is_good
-from slurm_hooks.prerequisites.permissions import ACT_AS, needed_permissions
-from slurm_hooks.prerequisites.rules.quotas import needs_by_region
+from slurm_hooks.prerequisites.model import Outcome, is_good
 from slurm_hooks.prerequisites.rules.services import LOOKED_WITH, needed_services
 from slurm_hooks.prerequisites.run import judge
 from tests.unit.cluster.files import build
@@ -37,65 +28,18 @@ from tests.unit.prerequisites.cluster_files import (
     RESERVATION,
     rich_document,
 )
-
-VMS, H200 = QuotaName("INSTANCES"), QuotaName("GPUS_PER_GPU_FAMILY", "NVIDIA_H200")
-ZONE, REGION = "us-central1-a", "us-central1"
-NETWORK = "projects/demo/global/networks/default"
-SUBNETWORK = f"projects/demo/regions/{REGION}/subnetworks/default"
-AGENT = "serviceAccount:123@cloudservices.gserviceaccount.com"
-CLOSED = Unread("closed", denied=True)
-SILENT = Unread("no answer")
-READER = PolicyBinding("roles/secretmanager.secretAccessor", (f"serviceAccount:{ACCOUNT}",))
-
-
-def cluster(**changes: Any) -> Cluster:
-    return build({**rich_document(), **changes})
-
-
-def good_facts(of: Cluster) -> ProjectFacts:
-    """Facts in which everything is right."""
-    account = f"serviceAccount:{ACCOUNT}"
-    looks = tuple(PolicyBinding(role, (account,)) for role in ("roles/viewer",))
-    return ProjectFacts(
-        project="demo",
-        caller="user:me@example.com",
-        account=ACCOUNT,
-        identity=ProjectIdentity("123"),
-        policy=(PolicyBinding("roles/editor", (AGENT,)), *looks),
-        permissions=needed_permissions(of),
-        account_permissions=frozenset({ACT_AS}),
-        services=frozenset({*needed_services(of), *LOOKED_WITH}),
-        network=Network(is_automatic=True),
-        subnetworks={SUBNETWORK: Subnetwork(NETWORK)},
-        images={IMAGE: Image("X86_64")},
-        machine_types={
-            ZonalName(ZONE, name): MachineType("X86_64")
-            for name in ("n2-standard-8", "a3-ultragpu-8g", "a4-highgpu-8g")
-        },
-        disk_types={ZonalName(ZONE, "pd-ssd"): True},
-        accelerator_types={ZonalName(ZONE, "nvidia-b200"): True},
-        quotas={REGION: good_quotas()},
-        reservations={RESERVATION: Reservation("a4-highgpu-8g", 3, 0, "READY", True)},
-        filestores={f"{INSTANCES}/home": FileSystem("default", "READY")},
-        lustres={f"{INSTANCES}/scratch": FileSystem(NETWORK, "ACTIVE")},
-        secret=SecretVersion("ENABLED"),
-        secret_policy=(READER,),
-    )
-
-
-def good_quotas() -> dict[QuotaName, Quota]:
-    return {
-        QuotaName("INSTANCES"): Quota(100),
-        QuotaName("PREEMPTIBLE_NVIDIA_H200_GPUS"): Quota(16),
-        QuotaName("ACTIVE_RESIZE_REQUESTS"): Quota(100),
-    }
-
-
-def bad(of: Cluster | None = None, **changes: Any) -> list[Finding]:
-    """What is not right when facts are changed."""
-    of = of or cluster()
-    findings = judge(of, replace(good_facts(of), **changes))
-    return [one for one in findings if one.outcome is not Outcome.PASS]
+from tests.unit.prerequisites.good_facts import (
+    AGENT,
+    CLOSED,
+    NETWORK,
+    REGION,
+    SILENT,
+    SUBNETWORK,
+    ZONE,
+    bad,
+    cluster,
+    good_facts,
+)
 
 
 def test_nothing_is_wrong_with_good_facts() -> None:
@@ -140,6 +84,12 @@ ONE_PLACE = [
     ({"reservations": {RESERVATION: CLOSED}}, "reservation", UNKNOWN, "roles/compute.viewer"),
     (
         {"reservations": {RESERVATION: Reservation("a4-highgpu-4g", 3, 0, "READY", True)}},
+        "reservation",
+        FAIL,
+        "",
+    ),
+    (
+        {"reservations": {RESERVATION: Reservation("a4-highgpu-8g", 3, 0, "READY", False)}},
         "reservation",
         FAIL,
         "",
@@ -266,53 +216,6 @@ def test_without_the_projects_number_nothing_is_said_of_the_agent() -> None:
     assert agent_findings(identity=None) == {"create": UNKNOWN}
 
 
-@pytest.mark.parametrize(
-    ("limit", "outcome"),
-    [(0, FAIL), (15, WARN), (16, None), (-1, None)],
-)
-def test_flex_start_gpus_are_counted_among_the_preemptible_ones(
-    limit: int, outcome: Outcome | None
-) -> None:
-    quotas = {**good_quotas(), QuotaName("PREEMPTIBLE_NVIDIA_H200_GPUS"): Quota(limit)}
-    found = bad(quotas={REGION: quotas})
-    assert [one.outcome for one in found] == ([outcome] if outcome else [])
-    for one in found:
-        assert "--quota-id=PREEMPTIBLE-NVIDIA-H200-GPUS-per-project-region" in one.fix
-        assert "--preferred-value=16" in one.fix
-        assert f"--dimensions=region={REGION}" in one.fix
-
-
-def test_static_nodes_must_fit_their_quota_and_dynamic_ones_may_wait() -> None:
-    document = rich_document()
-    document["node_pools"][1]["scaling_spec"] = {"min_node_count": 1, "max_node_count": 2}
-    for limit, outcome in ((7, FAIL), (8, WARN)):
-        quotas = {**good_quotas(), QuotaName("PREEMPTIBLE_NVIDIA_H200_GPUS"): Quota(limit)}
-        (found,) = bad(build(document), quotas={REGION: quotas})
-        assert (found.outcome, found.subject.split()[2]) == (outcome, REGION)
-
-
-def test_on_demand_gpus_have_a_quota_of_their_own_and_reserved_ones_none() -> None:
-    document = rich_document()
-    document["node_pools"][1]["provisioning_model"] = "ON_DEMAND"
-    needs = needs_by_region(build(document))[REGION]
-    assert needs.most == {VMS: 3, H200: 16}
-    assert needs.least == {VMS: 1, H200: 0}
-
-
-def test_a_quota_that_the_region_does_not_list_is_not_called_missing() -> None:
-    quotas = {key: one for key, one in good_quotas().items() if key.metric == "INSTANCES"}
-    assert [one.outcome for one in bad(quotas={REGION: quotas})] == [UNKNOWN, UNKNOWN]
-
-
-@pytest.mark.parametrize(
-    ("quota", "outcome"),
-    [(Quota(-1), None), (Quota(0), FAIL), (Quota(5, usage=5), WARN), (Quota(5, usage=4), None)],
-)
-def test_active_resize_requests_need_places(quota: Quota, outcome: Outcome | None) -> None:
-    found = bad(quotas={REGION: {**good_quotas(), QuotaName("ACTIVE_RESIZE_REQUESTS"): quota}})
-    assert [one.outcome for one in found] == ([outcome] if outcome else [])
-
-
 def test_a_network_that_makes_no_subnetworks_needs_one_named() -> None:
     of = cluster(network={"network": NETWORK})
     assert bad(of, subnetworks={}) == []
@@ -336,16 +239,6 @@ def test_storage_must_be_in_the_clusters_network_however_that_is_written(
 ) -> None:
     found = bad(filestores={f"{INSTANCES}/home": FileSystem(network, "READY")})
     assert [one.outcome for one in found] == ([] if good else [FAIL])
-
-
-@pytest.mark.parametrize(("limit", "outcome"), [(0, FAIL), (15, WARN), (16, None)])
-def test_all_gpus_together_have_a_quota_too(limit: int, outcome: Outcome | None) -> None:
-    everywhere = {QuotaName("GPUS_ALL_REGIONS"): Quota(limit)}
-    found = bad(quotas={REGION: good_quotas(), "": everywhere})
-    assert [one.outcome for one in found] == ([outcome] if outcome else [])
-    for one in found:
-        assert "--quota-id=GPUS-ALL-REGIONS-per-project" in one.fix
-        assert "--preferred-value=16" in one.fix
 
 
 def test_nodes_need_not_ask_for_what_the_cluster_file_tells() -> None:

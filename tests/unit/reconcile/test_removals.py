@@ -172,6 +172,7 @@ def test_vm_of_a_node_that_goes_off_is_deleted(cluster: Cluster) -> None:
     assert [action.subject for action in world.actions(DeleteInstance)] == [
         f"delete instance {N1} 71"
     ]
+    assert updates(world) == [(N1, DRAIN, LEAVES)], "going off has lifted its drain"
 
 
 @BOTH_WAYS

@@ -15,7 +15,7 @@ import pytest
 
 from slurm_hooks.health import before_job
 from slurm_hooks.health.drains import OwnDrain, read_drain, remember_drain, remember_reboot
-from slurm_hooks.health.driver.model import EccCounts
+from slurm_hooks.health.driver.model import EccCounts, Fabric
 from slurm_hooks.health.host import Host
 from slurm_hooks.health.identity import Identity
 from slurm_hooks.health.job_files import jobs_on_node
@@ -465,6 +465,24 @@ def test_a_node_that_is_sick_still_after_its_reboot_does_not_ask(drained: Slurmd
     drained.node.change_gpu(3, recovery_action=1)
 
     assert [call[2] for call in _check_in_background(drained)] == ["state=drain"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ({"nvlinks": (True,) * 17 + (False,)}, "reason=slurm-hooks: RESET nvlink gpu 3 17 of 18"),
+        ({"fabric": Fabric(3, 1, 0, 0)}, "reason=slurm-hooks: REBOOT fabric gpu 3"),
+    ],
+)
+def test_a_node_does_not_ask_with_what_its_next_prolog_would_find(
+    drained: Slurmd, fault: dict[str, object], says: str
+) -> None:
+    _know(drained.node, f"ffffffff{BOOT_ID[8:]}")
+    drained.node.change_gpu(3, **fault)
+
+    (told,) = _check_in_background(drained)
+
+    assert told[3].startswith(says)
 
 
 def test_a_run_that_was_too_slow_to_look_at_all_lets_no_node_back(drained: Slurmd) -> None:

@@ -146,9 +146,13 @@ def test_stopped_repairs_are_told() -> None:
     )
 
 
+def low_memory(mebibytes: int) -> str:
+    return f"Low RealMemory (reported:{mebibytes} < 100.00% of configured:1800000)"
+
+
 def test_nodes_that_say_the_same_share_a_line_and_many_lines_are_counted() -> None:
     nodes = [
-        up(f"flexvm-a3u-{index}", NodeFlag.DRAIN, reason=f"Low RealMemory {index // 2}")
+        up(f"flexvm-a3u-{index}", NodeFlag.DRAIN, reason=low_memory(index // 2))
         for index in range(30)
     ]
     cluster = replace(

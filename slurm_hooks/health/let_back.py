@@ -13,13 +13,25 @@ from slurm_hooks.health.burn_in import CHECK, Command, Progress, command_of, rea
 from slurm_hooks.health.consequences import drain, log
 from slurm_hooks.health.drains import OwnDrain, forget_drain, read_drain, remember_drain
 from slurm_hooks.health.host import Host
+from slurm_hooks.health.identity import boot_of
 from slurm_hooks.health.model import Context, Finding, Verdict
 from slurm_hooks.health.policy import HealthPolicy
 from slurm_hooks.health.reason import HealthReason, format_reason
+from slurm_hooks.health.registry import all_checks
 from slurm_hooks.health.report import Report
 from slurm_hooks.health.slurmctld import NotTold, SlurmController
 
 PASSED = "health_run"
+
+
+def checks_before_return(host: Host) -> tuple[str, ...]:
+    """The checks of a run after which the node may ask to be let back: the next Prolog's, too.
+    Empty for any other run, which makes those of its context."""
+    drained = read_drain(host)
+    if drained is None or not drained.may_be_over(boot_of(host)):
+        return ()
+    contexts = {Context.PROLOG, Context.BACKGROUND}
+    return tuple(check.name for check in all_checks() if contexts & check.contexts)
 
 
 def let_back(host: Host, policy: HealthPolicy, report: Report, again: Callable[[], object]) -> bool:

@@ -62,7 +62,8 @@ def given_up(host: Host, context: Context) -> GivenUp | None:
 
 
 def forget_if_gone(host: Host) -> None:
-    """A person has dealt with what hung: Epilogs look again, unless it is there still."""
+    """What hung is dealt with, by a person or as a whole run shows: Epilogs look again, unless it
+    is there still."""
     earlier = given_up(host, Context.EPILOG)
     if earlier is not None and not earlier.is_there:
         files.remove(_path(host))

@@ -84,4 +84,3 @@ class JobOnNode(NamedTuple):
     gpus: tuple[int, ...] = ()
     restart_count: int = 0
     exit_code: int | None = None
-    can_requeue: bool = False

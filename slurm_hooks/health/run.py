@@ -66,6 +66,8 @@ def run_health(
         evidence.deadline = times.deadline
         evidence.may_act = may_act
         told = run_probe(checks, evidence, signs, times)
+        if told.is_over and may_act:
+            hung_probe.forget_if_gone(host)
     findings = tuple(told.findings)
     hung_check = "" if told.is_over else told.check or PROBE_HANG
     return Report(

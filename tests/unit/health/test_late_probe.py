@@ -240,6 +240,16 @@ def test_epilog_looks_again_when_a_person_has_dealt_with_a_hang(
     assert run_health(Context.EPILOG, node.host(), _SHORT, _JOB, only=["driver"]).findings == ()
 
 
+def test_epilog_looks_again_when_a_run_has_passed_since_a_hang(node: NodeRoot, hung: Hung) -> None:
+    hung(Hang.KILLABLE)
+    node.change_driver(hangs={})
+    wait_until("the end of the killed probe", lambda: _probe_is_gone(node), 10)
+
+    run_health(Context.PROLOG, node.host(), _SHORT, _JOB, only=["driver"])
+
+    assert run_health(Context.EPILOG, node.host(), _SHORT, _JOB, only=["driver"]).findings == ()
+
+
 def test_no_word_of_a_person_starts_a_probe_beside_one_that_hangs(
     node: NodeRoot, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -64,8 +64,10 @@ def _node_status(facts: NodeFacts, inputs: StatusInputs) -> NodeStatus:
 def _state(facts: NodeFacts, inputs: StatusInputs) -> tuple[NodeState, str]:
     if inputs.report is not None and inputs.report.node == facts.name:
         return NodeState.REPAIRING, _report_text(inputs.report)
+    compute_was_read = not isinstance(inputs.compute, Unavailable)
+    if inputs.is_deleting and compute_was_read:
+        return _deleted_with_its_cluster(facts)
     if facts.is_login:
-        compute_was_read = not isinstance(inputs.compute, Unavailable)
         return login_state(facts, compute_was_read=compute_was_read)
     if isinstance(inputs.slurm, Unavailable):
         return _without_slurm(facts)
@@ -73,6 +75,12 @@ def _state(facts: NodeFacts, inputs: StatusInputs) -> tuple[NodeState, str]:
         return _unknown_to_slurm(facts)
     log = RepairLog() if isinstance(inputs.repairs, Unavailable) else inputs.repairs
     return slurm_node_state(facts, facts.node, log, inputs.cluster.policy, inputs.now)
+
+
+def _deleted_with_its_cluster(facts: NodeFacts) -> tuple[NodeState, str]:
+    if facts.vm is None and facts.member is None:
+        return NodeState.OFF, ""
+    return NodeState.UPDATING, "it is deleted with the cluster"
 
 
 def _report_text(report: FaultReport) -> str:

@@ -104,6 +104,17 @@ def test_cluster_that_is_deleted_is_stopping_whatever_else_holds() -> None:
     assert stands.state is ClusterState.STOPPING
 
 
+def test_nodes_of_a_deleted_cluster_are_off_and_nothing_is_said_to_come() -> None:
+    stands = status(replace(all_up(), vms=[vm(N0)]), is_deleting=True)
+    assert (one(stands, N0).state, one(stands, N0).detail) == (
+        NodeState.UPDATING,
+        "it is deleted with the cluster",
+    )
+    gone = [one(stands, name) for name in (N1, LOGIN)]
+    assert [(node.state, node.detail) for node in gone] == [(NodeState.OFF, "")] * 2
+    assert stands.held_up_by == (f"{N0}: it is deleted with the cluster",)
+
+
 def test_silent_slurmctld_is_an_error_and_the_missing_half_is_named() -> None:
     stands = status(all_up(), slurm=NO_SLURM)
     assert (stands.state, stands.unavailable) == (ClusterState.ERROR, (NO_SLURM,))

@@ -125,7 +125,7 @@ def health_reason_of(text: str) -> HealthReason | None:
         if own is not None:
             return own
         before, _, last = text.rpartition(_SEPARATOR)
-        if tells_missing_gpus(last):
+        if tells_missing_gpus(last) and is_of_slurm(last):
             return HealthReason(Verdict.REBOOT, MISSING_GPUS, last, "", "")
         if not before or not (last in _OF_REBOOT or is_of_slurm(last)):
             return None

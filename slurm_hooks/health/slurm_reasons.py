@@ -38,7 +38,8 @@ _WHOLE = (
 )
 _WITH_VALUES = (
     r"Low (RealMemory|TmpDisk|CPUs)( \([^()]*[0-9][^()]* < [^()]*[0-9][^()]*\))?",
-    r"gres/\S+ (count|GRES) .+",
+    r"gres/\S+ count [a-z ]+ \([0-9]+ (<|!=) [0-9]+\)",
+    r"gres/\S+ GRES .+",
     r"CoreSpec differ.*",
     r"RestrictedCoresPerGPU.*",
     r"Reported active features \(.+",

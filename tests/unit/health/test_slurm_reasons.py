@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from slurm_hooks.health.reason import health_reason_of
 from slurm_hooks.health.slurm_reasons import is_of_slurm, tells_missing_gpus
 
 _MEMORY = "Low RealMemory (reported:1935 < 100.00% of configured:64000)"
@@ -63,6 +64,8 @@ def test_reason_that_slurm_gives_by_itself_is_slurms(reason: str) -> None:
         "Low CPUs, ask alice",
         "Low CPUs (ask alice)",
         "gres/gpu is loose",
+        f"{_GPUS} : alice has it",
+        f"{_GPUS} alice has it",
         "Duplicate jobid? See mail",
         "fan : loud",
         "Not responding : alice has it",
@@ -72,6 +75,13 @@ def test_reason_that_slurm_gives_by_itself_is_slurms(reason: str) -> None:
 )
 def test_reason_that_a_person_begins_with_slurms_words_is_the_persons(reason: str) -> None:
     assert not is_of_slurm(reason)
+
+
+def test_missing_gpus_of_which_a_person_has_something_to_say_are_the_persons() -> None:
+    assert health_reason_of(f"{_GPUS} : reboot issued") is not None
+    assert health_reason_of(f"{_GPUS}, {_MEMORY}") is not None
+    for text in (f"{_GPUS} : alice has it", f"{_GPUS} alice has it", f"{_GPUS}, alice has it"):
+        assert health_reason_of(text) is None
 
 
 @pytest.mark.parametrize(

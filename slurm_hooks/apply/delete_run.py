@@ -159,8 +159,9 @@ class Removal:
             self._close(found)
         refusals = [
             line
-            for step, update in UPDATES.items()
+            for step, updates in UPDATES.items()
             for names, reason in _by_reason(steps.get(step, []))
+            for update in updates
             for line in self._update(names, update, reason)
         ]
         lines = (

@@ -29,16 +29,21 @@ class Retirement(enum.StrEnum):
 
 
 UPDATES = {
-    Retirement.DRAIN: NodeUpdate.DRAIN,
-    Retirement.POWER_DOWN: NodeUpdate.POWER_DOWN,
-    Retirement.FORCE: NodeUpdate.POWER_DOWN_FORCE,
+    Retirement.DRAIN: (NodeUpdate.DRAIN,),
+    Retirement.POWER_DOWN: (NodeUpdate.POWER_DOWN,),
+    Retirement.FORCE: (NodeUpdate.DOWN, NodeUpdate.POWER_DOWN),
 }
+"""A power down by force would leave a node COMPLETING until SlurmdTimeout once its VM is gone."""
 
 
 def retirement_of(node: Node, *, has_job: bool, force: bool) -> Retirement:
     """The next step of a node; `force` lets it take the node from a job."""
     state = node.state
-    if state.unknown or state.has(NodeFlag.POWER_DOWN):
+    if state.unknown:
+        return Retirement.WAIT
+    if state.has(NodeFlag.COMPLETING):
+        return Retirement.FORCE if force else Retirement.BUSY
+    if state.has(NodeFlag.POWER_DOWN):
         return Retirement.WAIT
     if state.has(NodeFlag.POWERING_DOWN):
         # only now: the power down has lifted a drain, and the node may be given to a job

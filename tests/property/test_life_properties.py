@@ -164,7 +164,8 @@ class Lives(CheckedLives):
 
     @rule(change=st.sampled_from(list(CHANGES)))
     def operator_changes_the_cluster_file(self, change: str) -> None:
-        self.last_trouble = self.life.now  # what jobs wait for may be another thing now
+        # What jobs wait for may be another thing from the next pass on.
+        self.trouble_passes = PASSES_UNTIL_TROUBLE_IS_KNOWN
         self.life.apply(CHANGES[change])
 
     @precondition(lambda self: self.life.vms())

@@ -35,6 +35,8 @@ def node(base: BaseState, *flags: NodeFlag, reason: str = "", unknown: str = "")
         (node(BaseState.MIXED), True, False, Retirement.BUSY),
         (node(BaseState.ALLOCATED), True, True, Retirement.FORCE),
         (node(BaseState.IDLE, F.POWER_DOWN), False, True, Retirement.WAIT),
+        (node(BaseState.IDLE, F.COMPLETING), False, False, Retirement.BUSY),
+        (node(BaseState.IDLE, F.COMPLETING, F.POWER_DOWN), False, True, Retirement.FORCE),
         (node(BaseState.IDLE, F.POWERING_DOWN), False, False, Retirement.DRAIN),
         (node(BaseState.IDLE, F.POWERING_DOWN, F.DRAIN), False, False, Retirement.WAIT),
         (node(BaseState.ALLOCATED, F.POWERING_UP), True, False, Retirement.BUSY),

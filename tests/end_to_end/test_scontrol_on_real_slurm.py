@@ -338,7 +338,6 @@ def test_node_of_ours_is_rebooted_once_it_is_free_and_comes_back_drained(
     client.reboot_nodes([name], ILL)
     wait_until("the reboot is issued", lambda: is_rebooting(client, name), 20)
     assert node(client, name).reason == f"{ILL} : reboot issued"
-    client.reboot_nodes([name], ILL)
 
     awake_since = datetime.now(UTC)
     wait_until("a later second", lambda: datetime.now(UTC) - awake_since > timedelta(seconds=2), 10)

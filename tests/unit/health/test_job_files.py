@@ -62,10 +62,12 @@ def test_job_is_here_where_nobody_can_tell(bare_node: NodeRoot) -> None:
 
 
 @pytest.mark.slow
-def test_real_slurmstepd_is_seen(bare_node: NodeRoot, tmp_path: Path) -> None:
+def test_real_slurmstepd_is_seen(
+    bare_node: NodeRoot, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     require_slurm()
-    (tmp_path / "slurm").mkdir()
-    slurm = PrivateSlurm(tmp_path / "slurm", node_count=1)
+    # slurmstepd's socket there has a path of 108 bytes at most
+    slurm = PrivateSlurm(tmp_path_factory.mktemp("s"), node_count=1)
 
     def here() -> tuple[int, ...]:
         """Without the jobs of other tests' clusters, which have the same numbers."""

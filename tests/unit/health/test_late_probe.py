@@ -172,7 +172,9 @@ def test_starved_probe_condemns_no_node(node: NodeRoot, monkeypatch: pytest.Monk
         report = run_health(Context.PROLOG, node.host(), policy, _JOB)
 
     assert report.verdict is Verdict.UNKNOWN
-    assert "waits for a CPU" in report.findings[0].detail
+    detail = report.findings[0].detail
+    # Even so the kernel may give it a turn between the two looks.
+    assert "waits for a CPU" in detail or "answers, call by call" in detail
 
 
 Hung = Callable[[Hang], Report]

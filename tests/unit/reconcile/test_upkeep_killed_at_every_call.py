@@ -126,15 +126,12 @@ def _leave_an_earlier_generation(life: Life) -> None:
     state.group_zones[OLD] = pool.zones
 
 
-def vms_of_an_earlier_generation_serve_until_they_go(life: Life) -> None:
+def idle_vm_of_an_earlier_generation_goes_and_leaves_nothing(life: Life) -> None:
     _leave_an_earlier_generation(life)
     life.compute.state.add_instance(OLD, N0, InstanceStatus.RUNNING)
     life.compute.state.change_target_size(OLD, 1)
     life.slurm.set_state(N0, life.slurm.nodes[N0].state.base, NodeFlag.CLOUD)
     life.advance(LONGER_THAN_EVERY_GRACE)
-    life.rest()
-    assert life.vm_names() == [N0]
-    life.slurm.suspend([N0])
     life.rest()
     life.advance(TEMPLATES_INTERVAL)
     life.rest()
@@ -233,7 +230,7 @@ STORIES: tuple[tuple[Story, Cluster], ...] = (
     (held_pool_leaves_alone_what_a_person_drains, AT_FIRST_FAILURE),
     (node_leaves_slurm_and_its_vm_goes, CLUSTER),
     (what_an_earlier_generation_left_goes, CLUSTER),
-    (vms_of_an_earlier_generation_serve_until_they_go, CLUSTER),
+    (idle_vm_of_an_earlier_generation_goes_and_leaves_nothing, CLUSTER),
     (stale_reservation_goes_and_a_persons_stays, CLUSTER),
     (idle_node_is_renewed_for_a_longer_job, ONE_NODE),
     (job_is_warned_before_the_end_of_its_node_and_comes_back, ONE_NODE),

@@ -129,7 +129,7 @@ def test_static_node_is_back_on_a_new_vm_after_its_end(
         "the VM to be gone", lambda: fleet.vm_id(N0) != old_vm and not fleet.is_up(N0), 120
     )
     fleet.wait_until_up(N0, another_than=old_vm)
-    assert len(fleet.log_lines("VM gone")) == 1
+    assert len(fleet.log_lines("VM gone|VM goes")) == 1
     fleet.box.wait_until(
         "the reservation of the new VM to be the only one",
         lambda: reservations(fleet).count("slurm-hooks-eol-") == 1,

@@ -17,6 +17,9 @@ from slurm_hooks.health.driver.call_signs import CallSigns
 ATTACHING_CALLS = frozenset({"nvmlInitWithFlags", "nvmlDeviceGetHandleByIndex"})
 """Calls that start GPUs which nobody has open, one after the other: seconds for each of them."""
 
+LONGEST_START_SECONDS = 30.0
+"""Of such a call: a driver that waits for a GPU's dead processor moves for ever."""
+
 _IN_KERNEL, _STOPPED = "D", "T"
 _STARVED_SHARE = 0.5
 _NANOSECONDS = 1e9
@@ -25,7 +28,7 @@ _NANOSECONDS = 1e9
 class Look(NamedTuple):
     """A probe at one moment. `call` is empty outside the driver, `state` the kernel's letter,
     `switches` how often it has left the CPU, `ran` and `waited` the seconds that it has run and
-    that it was ready to but had no CPU. `time` is by the monotonic clock."""
+    that it was ready to but had no CPU. `time` and `call_began` are by the monotonic clock."""
 
     time: float
     call_number: int
@@ -34,6 +37,7 @@ class Look(NamedTuple):
     switches: int
     ran: float
     waited: float
+    call_began: float
 
 
 class Lateness(NamedTuple):
@@ -81,8 +85,11 @@ def lateness_of(looks: Sequence[Look], seconds: float) -> Lateness:
         if has_slept and last.state == _IN_KERNEL:
             return Lateness(True, f"the kernel has held it for {passed:.0f} s")
         return Lateness(False, "it is at work outside the driver")
+    started = last.time - last.call_began
     if last.call in ATTACHING_CALLS and not has_slept:
-        return Lateness(False, f"{last.call} still starts the GPUs")
+        if started < LONGEST_START_SECONDS:
+            return Lateness(False, f"{last.call} still starts the GPUs")
+        return Lateness(True, f"{last.call} has not come back for {started:.0f} s")
     return Lateness(True, f"{last.call} has stood still for {passed:.0f} s")
 
 
@@ -97,7 +104,8 @@ def _look(process_id: int, signs: CallSigns) -> Look:
         elif key in ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"):
             switches += int(value)
     ran, waited = _cpu_seconds(f"{place}/schedstat")
-    return Look(time.monotonic(), call.number, call.name, state, switches, ran, waited)
+    now = time.monotonic()
+    return Look(now, call.number, call.name, state, switches, ran, waited, call.began)
 
 
 def _cpu_seconds(path: str) -> tuple[float, float]:

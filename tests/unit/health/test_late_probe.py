@@ -29,7 +29,9 @@ _SHORT = HealthPolicy(deadlines=Deadlines(prolog=1.0, epilog=20.0), disks=())
 _JOB = JobOnNode(7, gpus=tuple(range(8)))
 _SECONDS = 3.0
 
-_FIRST = Look(10.0, 40, "nvmlDeviceGetFieldValues", "S", switches=7, ran=0.1, waited=0.0)
+_FIRST = Look(
+    10.0, 40, "nvmlDeviceGetFieldValues", "S", switches=7, ran=0.1, waited=0.0, call_began=9.0
+)
 _STILL = _FIRST._replace(time=14.0)
 
 
@@ -74,6 +76,14 @@ def test_start_of_gpus_is_slow_while_it_moves_and_hangs_when_it_does_not(call: s
     assert lateness_of([first, stands], _SECONDS).is_hang
 
 
+@pytest.mark.parametrize(("began", "is_hang"), [(14.0 - 29.9, False), (14.0 - 30.0, True)])
+def test_start_of_gpus_that_moves_for_half_a_minute_hangs(began: float, is_hang: bool) -> None:
+    """As the driver does that polls a GPU whose processor is dead."""
+    first = _FIRST._replace(call="nvmlInitWithFlags", call_began=began)
+
+    assert lateness_of([first, first._replace(time=14.0, switches=900)], 3.0).is_hang is is_hang
+
+
 def test_what_sleeps_in_the_kernel_for_good_hangs_outside_the_driver_too() -> None:
     first = _FIRST._replace(call="", state="D")
 
@@ -91,6 +101,17 @@ def test_only_the_last_seconds_count() -> None:
         late.look()
 
     assert "answers" not in late.lateness().why
+
+
+def test_signs_tell_which_call_it_is_and_since_when() -> None:
+    signs = CallSigns()
+    before = time.monotonic()
+    signs.begin("nvmlInitWithFlags")
+    call = signs.read()
+    assert (call.number, call.name) == (1, "nvmlInitWithFlags")
+    assert before <= call.began <= time.monotonic()
+    signs.end()
+    assert signs.read()[:2] == (1, "")
 
 
 def test_slow_calls_of_the_driver_condemn_no_node(node: NodeRoot) -> None:

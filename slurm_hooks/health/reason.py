@@ -14,7 +14,12 @@ import re
 from typing import NamedTuple
 
 from slurm_hooks.health.model import Context, Verdict
-from slurm_hooks.health.slurm_reasons import REBOOT_ISSUED, is_of_slurm, tells_missing_gpus
+from slurm_hooks.health.slurm_reasons import (
+    REBOOT_COMPLETE,
+    REBOOT_ISSUED,
+    is_of_slurm,
+    tells_missing_gpus,
+)
 
 PREFIX = "slurm-hooks: "
 OUT_OF_SERVICE = f"{PREFIX}out of service: "
@@ -28,7 +33,7 @@ MISSING_GPUS = "inventory"
 """The node's own check for what Slurm says of GPUs that are missing."""
 
 _SEPARATOR = " : "
-_OF_REBOOT = (REBOOT_ISSUED, "reboot complete")
+_OF_REBOOT = (REBOOT_ISSUED, REBOOT_COMPLETE)
 """What slurmctld appends on the way of a node through a reboot."""
 
 _FORM = re.compile(

@@ -14,7 +14,7 @@ NOT_RESPONDING = "Not responding"
 RESUME_TIMEOUT = "ResumeTimeout reached"
 """Slurm's words in the reason after ResumeTimeout: alone in 22.05, appended from 23.02."""
 
-REBOOT_ISSUED = "reboot issued"
+REBOOT_ISSUED, REBOOT_COMPLETE = "reboot issued", "reboot complete"
 """Slurm's words, after the node's reason, once slurmd was told to reboot (22.05 measured, later
 ones from source). They stay when a node that was drained before comes back drained."""
 
@@ -47,7 +47,7 @@ _WITH_VALUES = (
     r"Failed to set topology.*",
 )
 _ONE = "|".join((*map(re.escape, _WHOLE), *_WITH_VALUES))
-_OF_SLURM = re.compile(f"({_ONE})((, | : )({_ONE}))*")
+_OF_SLURM = re.compile(f"({_ONE})((, | : )({_ONE}|{REBOOT_ISSUED}|{REBOOT_COMPLETE}))*")
 """Several at once follow each other, and what is found later is added at the end."""
 _REBOOT_TIMED_OUT = re.compile(f"(.* : ?)?{REBOOT_TIMED_OUT}")
 _GPUS_MISSING = re.compile(r"gres/gpu(:\S+)? count (reported lower|too low)")

@@ -114,6 +114,7 @@ def test_signs_tell_which_call_it_is_and_since_when() -> None:
     assert signs.read()[:2] == (1, "")
 
 
+@pytest.mark.slow
 def test_slow_calls_of_the_driver_condemn_no_node(node: NodeRoot) -> None:
     node.change_driver(slow={"nvmlDeviceGetFieldValues": 150})
 
@@ -123,6 +124,7 @@ def test_slow_calls_of_the_driver_condemn_no_node(node: NodeRoot) -> None:
     assert "call by call" in report.findings[-1].detail
 
 
+@pytest.mark.slow
 def test_cold_start_of_gpus_is_no_hang(node: NodeRoot) -> None:
     node.change_driver(slow={ATTACH: 60_000})
 
@@ -133,6 +135,7 @@ def test_cold_start_of_gpus_is_no_hang(node: NodeRoot) -> None:
     assert "still starts the GPUs" in report.findings[-1].detail
 
 
+@pytest.mark.slow
 def test_slow_probe_has_a_moment_of_grace(node: NodeRoot) -> None:
     node.change_driver(slow={ATTACH: 1_300})
 
@@ -232,6 +235,7 @@ def test_epilog_after_a_hang_in_the_prolog_has_its_verdict_at_once(
     assert report.seconds < 5
 
 
+@pytest.mark.slow
 def test_prolog_after_a_hang_that_is_over_looks_again(node: NodeRoot, hung: Hung) -> None:
     hung(Hang.KILLABLE)
     node.change_driver(hangs={})
@@ -240,6 +244,7 @@ def test_prolog_after_a_hang_that_is_over_looks_again(node: NodeRoot, hung: Hung
     assert run_health(Context.PROLOG, node.host(), _SHORT, _JOB, only=["driver"]).findings == ()
 
 
+@pytest.mark.slow
 def test_epilog_looks_again_when_a_hang_is_long_over(node: NodeRoot, hung: Hung) -> None:
     hung(Hang.KILLABLE)
     node.change_driver(hangs={})
@@ -251,6 +256,7 @@ def test_epilog_looks_again_when_a_hang_is_long_over(node: NodeRoot, hung: Hung)
     assert run_health(Context.EPILOG, node.host(), _SHORT, _JOB, only=["driver"]).findings == ()
 
 
+@pytest.mark.slow
 def test_epilog_looks_again_when_a_person_has_dealt_with_a_hang(
     node: NodeRoot, hung: Hung, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -263,6 +269,7 @@ def test_epilog_looks_again_when_a_person_has_dealt_with_a_hang(
     assert run_health(Context.EPILOG, node.host(), _SHORT, _JOB, only=["driver"]).findings == ()
 
 
+@pytest.mark.slow
 def test_epilog_looks_again_when_a_run_has_passed_since_a_hang(node: NodeRoot, hung: Hung) -> None:
     hung(Hang.KILLABLE)
     node.change_driver(hangs={})

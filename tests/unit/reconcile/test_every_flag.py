@@ -19,6 +19,8 @@ from tests.unit.reconcile.every_flag import (
 from tests.unit.reconcile.every_state import REASONS, Decided, Surroundings, surroundings
 from tests.unit.reconcile.test_every_state import RULES
 
+pytestmark = pytest.mark.slow
+
 A_VM_OF_EACH_PHASE = (
     None,
     InstanceStatus.PENDING,
@@ -65,7 +67,6 @@ def test_every_set_of_flags_with_every_reason() -> None:
     assert broken_rules(around, REASONS) == {}
 
 
-@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("job", A_JOB_OF_EACH_KIND)
 @pytest.mark.parametrize("request_state", A_REQUEST_OF_EACH_PHASE)

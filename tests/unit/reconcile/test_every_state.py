@@ -30,6 +30,8 @@ from tests.unit.reconcile.every_state import (
     surroundings,
 )
 
+pytestmark = pytest.mark.slow
+
 FEW_VMS = (
     None,
     InstanceStatus.RUNNING,
@@ -200,7 +202,6 @@ def test_every_state_of_a_request_and_vm() -> None:
     assert broken_rules(decided(states, around), least=10_000) == {}
 
 
-@pytest.mark.slow
 def test_every_state_of_a_request_vm_and_job() -> None:
     around = surroundings(ALL_VMS, ALL_REQUESTS, ALL_JOBS)
     states = node_states(Version.V24_11, most_power_flags=1, most_side_flags=0)
@@ -220,14 +221,12 @@ def test_every_flag_with_every_reason() -> None:
     assert broken_rules(decided(states, around, REASONS), least=30_000) == {}
 
 
-@pytest.mark.slow
 def test_every_power_state_with_every_request_and_vm() -> None:
     around = surroundings(ALL_VMS, ALL_REQUESTS, (*FEW_JOBS, JobState.COMPLETING))
     states = node_states(Version.V24_11, most_power_flags=5, most_side_flags=0)
     assert broken_rules(decided(states, around), least=400_000) == {}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("version", Version)
 def test_every_pair_of_flags_of_a_version(version: Version) -> None:
     around = surroundings((None, InstanceStatus.RUNNING), (None,), (None, JobState.RUNNING))

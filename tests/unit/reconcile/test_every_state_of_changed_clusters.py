@@ -35,6 +35,8 @@ from tests.unit.reconcile.test_every_state import (
     never_undrains,
 )
 
+pytestmark = pytest.mark.slow
+
 Rule = Callable[[Decided], bool]
 REASONS = ("", A_PERSONS_REASON, NEW_GENERATION, LEAVES, "Not responding", HEALTH_REASONS[2])
 BACK = {NodeUpdate.IDLE, NodeUpdate.RESUME, NodeUpdate.UNDRAIN}
@@ -135,7 +137,6 @@ def test_every_power_state_in_its_surroundings(cluster: Cluster, rules: tuple[Ru
     assert broken(walk_of_power(cluster), rules, least=10_000) == {}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "version", [Version.V22_05, pytest.param(Version.LATER, marks=pytest.mark.thorough)]
 )
@@ -146,7 +147,6 @@ def test_every_pair_of_flags_with_every_reason(
     assert broken(walk(cluster, version), rules, least=100_000) == {}
 
 
-@pytest.mark.slow
 @pytest.mark.thorough
 @CHANGES
 def test_every_set_of_flags_with_every_reason(cluster: Cluster, rules: tuple[Rule, ...]) -> None:

@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 SLURM_PACKAGES := slurmctld slurmd slurm-client munge slurm-wlm-basic-plugins python3-venv
 DRIVER_PACKAGES := gcc libc6-dev
+# Tests on real daemons mostly wait, the others keep a core busy each.
+WAITING := --numprocesses 7 --dist loadgroup --no-loadscope-reorder
+COMPUTING := --numprocesses 3 --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help install packages demo test quick thorough end-to-end lint types layers format render decisions bench sandbox clean
@@ -27,7 +30,8 @@ demo: install ## Run the main story on a real Slurm cluster in a box: a job wait
 
 test: install lint types layers ## Run all checks and tests (`make thorough` walks on from there)
 	@$(BIN)/python3 -m pytest -m 'not slow' --numprocesses 2
-	@$(BIN)/python3 -m pytest -m 'slow and not thorough' --numprocesses 6 --dist loadgroup --no-loadscope-reorder
+	@$(BIN)/python3 -m pytest -m 'slow and not thorough' tests/end_to_end $(WAITING)
+	@$(BIN)/python3 -m pytest -m 'slow and not thorough' --ignore tests/end_to_end $(COMPUTING)
 
 quick: install ## Run the tests that start no daemons, under a minute
 	@$(BIN)/python3 -m pytest -m 'not slow' --numprocesses 2
@@ -36,7 +40,7 @@ thorough: install ## Walk the proofs for all Slurm versions, second deaths and a
 	@$(BIN)/python3 -m pytest -m thorough --numprocesses 2
 
 end-to-end: install ## Run the tests on real Slurm daemons alone
-	@$(BIN)/python3 -m pytest tests/end_to_end --numprocesses 6 --dist loadgroup --no-loadscope-reorder
+	@$(BIN)/python3 -m pytest tests/end_to_end $(WAITING)
 
 lint: install ## Check style
 	@$(BIN)/ruff check .

@@ -4,13 +4,11 @@ A suite that a shell starts in its background inherits an ignored SIGINT, and so
 that tests start and interrupt.
 
 Workers get the longest work first: the modules that share a cluster between their tests, which stay
-together on one worker, then the other tests on real daemons, which wait most of their time, and at
-the end what only computes and fills the gaps.
+together on one worker.
 """
 
 from __future__ import annotations
 
-import enum
 import signal
 
 import pytest
@@ -19,24 +17,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-class _Turn(enum.IntEnum):
-    SHARED_CLUSTER = enum.auto()
-    OWN_CLUSTER = enum.auto()
-    NO_CLUSTER = enum.auto()
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests in order, and keep those together that share a fixture of their module."""
     for item in items:
         if _shares_a_fixture(item):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
-    items.sort(key=_turn)
-
-
-def _turn(item: pytest.Item) -> _Turn:
-    if "end_to_end" not in item.path.parts:
-        return _Turn.NO_CLUSTER
-    return _Turn.SHARED_CLUSTER if _shares_a_fixture(item) else _Turn.OWN_CLUSTER
+    items.sort(key=lambda item: not _shares_a_fixture(item))
 
 
 def _shares_a_fixture(item: pytest.Item) -> bool:

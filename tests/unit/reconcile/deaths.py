@@ -15,11 +15,13 @@ CALLS_OF_A_RECOVERY = 8
 
 STRIDE_OF_A_FIRST_LOOK = 7
 
+IN_DEPTH = (pytest.mark.slow, pytest.mark.thorough)
+
 WAYS_TO_DIE = [
     pytest.param(True, True, id="after the call"),
-    pytest.param(True, False, id="after the call that is over at once", marks=pytest.mark.slow),
+    pytest.param(True, False, id="after the call that is over at once", marks=IN_DEPTH),
     pytest.param(False, True, id="before the call", marks=pytest.mark.slow),
-    pytest.param(False, False, id="before the call that is over at once", marks=pytest.mark.slow),
+    pytest.param(False, False, id="before the call that is over at once", marks=IN_DEPTH),
 ]
 """Whether the call was carried out, and whether operations take time."""
 

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slurm_hooks.cli.mistakes import EXIT_MISTAKE, printable, refuse, refuse_file
+from slurm_hooks.cli.mistakes import (
+    EXIT_INTERRUPTED,
+    EXIT_MISTAKE,
+    EXIT_NOT_DONE,
+    give_up,
+    printable,
+    refuse,
+    refuse_file,
+    require_somebody_to_ask,
+)
+from slurm_hooks.cli.options import AsJsonUnasked, SettingsFile
 from slurm_hooks.cli.validate import ClusterFile, ClusterId
 
 if TYPE_CHECKING:
@@ -22,17 +31,8 @@ if TYPE_CHECKING:
     from slurm_hooks.apply.systems import Systems
     from slurm_hooks.apply.wanted import Wanted
 
-EXIT_NOT_DONE = 1
 EXIT_NEEDS_HANDS = 3
-EXIT_INTERRUPTED = 130
-SettingsFile = Annotated[
-    str,
-    typer.Option(
-        "--settings",
-        metavar="FILE",
-        help="Default: slurm-hooks.conf beside $SLURM_CONF, else in /etc/slurm-hooks.",
-    ),
-]
+AGAIN = "run the same command again when it is mended: it goes on from here"
 
 
 def apply(
@@ -62,9 +62,7 @@ def apply(
     skip_check: Annotated[
         bool, typer.Option("--skip-check", help="Do not ask the project for what is needed.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Answer in JSON; with --dry-run or --yes.")
-    ] = False,
+    as_json: AsJsonUnasked = False,
     settings_file: SettingsFile = "",
 ) -> None:
     """Bring the cluster to what FILE says: show a plan, ask, do it, wait until it runs.
@@ -82,8 +80,8 @@ def apply(
     """
     from slurm_hooks.apply.steps import ApplyOptions
 
-    if not (dry_run or yes) and (as_json or not sys.stdin.isatty()):
-        refuse("nobody can be asked here", "add --dry-run to look, or --yes to carry it out")
+    if not (dry_run or yes):
+        require_somebody_to_ask(as_json, "add --dry-run to look, or --yes to carry it out")
     options = ApplyOptions(restart_slurmctld, force, not no_wait, float(timeout))
     with _mistakes_told(as_json, file):
         place, wanted, application = _prepared(file, cluster_id, settings_file, options, as_json)
@@ -173,18 +171,12 @@ def _mistakes_told(as_json: bool, file: Path) -> Iterator[None]:
     except (SettingsError, RenderError) as error:
         refuse(str(error), "see slurm-hooks apply --help")
     except (RestartFailed, SlurmError) as error:
-        _give_up(f"slurmctld: {error}")
+        give_up(f"slurmctld: {error}", AGAIN)
     except OSError as error:
-        _give_up(f"{error.filename or 'the system'}: {error.strerror}")
+        give_up(f"{error.filename or 'the system'}: {error.strerror}", AGAIN)
     except KeyboardInterrupt:
         typer.echo("interrupted: run the same command again, it goes on from here", err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
-
-
-def _give_up(problem: str) -> NoReturn:
-    typer.echo(f"error: {printable(problem)}", err=True)
-    typer.echo("  run the same command again when it is mended: it goes on from here", err=True)
-    raise typer.Exit(EXIT_NOT_DONE)
 
 
 @contextlib.contextmanager

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slurm_hooks.cli.events import SettingsFile
 from slurm_hooks.cli.mistakes import printable, refuse
-from slurm_hooks.cli.validate import AsJson, ClusterId, load_or_refuse
+from slurm_hooks.cli.options import AsJson, SettingsFile
+from slurm_hooks.cli.validate import ClusterId, load_or_refuse
 
 if TYPE_CHECKING:
     from rich.table import Table

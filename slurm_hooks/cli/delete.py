@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slurm_hooks.cli.apply import EXIT_INTERRUPTED, EXIT_NOT_DONE, SettingsFile, require_charge
-from slurm_hooks.cli.mistakes import printable, refuse
+from slurm_hooks.cli.apply import require_charge
+from slurm_hooks.cli.mistakes import (
+    EXIT_INTERRUPTED,
+    EXIT_NOT_DONE,
+    give_up,
+    printable,
+    refuse,
+    require_somebody_to_ask,
+)
+from slurm_hooks.cli.options import AsJsonUnasked, SettingsFile
 
 if TYPE_CHECKING:
     from slurm_hooks.apply.delete_run import DeleteOptions
@@ -33,9 +40,7 @@ def delete(
     timeout: Annotated[
         int, typer.Option(min=0, metavar="SECONDS", help="How long to wait in all.")
     ] = 1800,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Answer in JSON; with --dry-run or --yes.")
-    ] = False,
+    as_json: AsJsonUnasked = False,
     settings_file: SettingsFile = "",
 ) -> None:
     """Delete the cluster: its requests, groups, VMs, templates, policies and reservations.
@@ -54,8 +59,8 @@ def delete(
     from slurm_hooks.apply.delete_run import DeleteOptions
     from slurm_hooks.apply.inventory import read_inventory
 
-    if not (dry_run or yes) and (as_json or not sys.stdin.isatty()):
-        refuse("nobody can be asked here", "add --dry-run to look, or --yes to delete")
+    if not (dry_run or yes):
+        require_somebody_to_ask(as_json, "add --dry-run to look, or --yes to delete")
     with _mistakes_told():
         place, systems, cluster_id = _prepared(settings_file)
         found = read_inventory(systems, cluster_id)
@@ -123,18 +128,14 @@ def _mistakes_told() -> Iterator[None]:
     except Locked:
         refuse("another apply, delete or pass of this cluster does not end", "wait for its end")
     except (ComputeError, SlurmError) as error:
-        _give_up(str(error))
+        give_up(str(error), f"when it is mended, {AGAIN}")
     except OSError as error:
-        _give_up(f"{error.filename or 'the system'}: {error.strerror}")
+        give_up(
+            f"{error.filename or 'the system'}: {error.strerror}", f"when it is mended, {AGAIN}"
+        )
     except KeyboardInterrupt:
         typer.echo(f"interrupted: {AGAIN}", err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None
-
-
-def _give_up(problem: str) -> NoReturn:
-    typer.echo(f"error: {printable(problem)}", err=True)
-    typer.echo(f"  when it is mended, {AGAIN}", err=True)
-    raise typer.Exit(EXIT_NOT_DONE)
 
 
 def _require_free(found: Inventory, force: bool) -> None:

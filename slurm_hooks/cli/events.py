@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from slurm_hooks.cli.mistakes import printable, refuse
+from slurm_hooks.cli.options import SettingsFile
 
 if TYPE_CHECKING:
     from slurm_hooks.history.event import EventKind
@@ -21,15 +22,6 @@ if TYPE_CHECKING:
 FOLLOW_SECONDS = 1.0
 _AGO = re.compile(r"([0-9]{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-
-SettingsFile = Annotated[
-    str,
-    typer.Option(
-        "--settings",
-        metavar="FILE",
-        help="Default: slurm-hooks.conf beside $SLURM_CONF, else in /etc/slurm-hooks.",
-    ),
-]
 
 
 def events(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NoReturn
@@ -12,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from slurm_hooks.cluster.errors import FieldError
 
-EXIT_MISTAKE = 2
+EXIT_NOT_DONE, EXIT_MISTAKE, EXIT_INTERRUPTED = 1, 2, 130
 
 
 def refuse(problem: str, remedy: str) -> NoReturn:
@@ -20,6 +21,19 @@ def refuse(problem: str, remedy: str) -> NoReturn:
     typer.echo(f"error: {printable(problem)}", err=True)
     typer.echo(f"  remedy: {printable(remedy)}", err=True)
     raise typer.Exit(EXIT_MISTAKE)
+
+
+def give_up(problem: str, then: str) -> NoReturn:
+    """End the command for what is no mistake of the user's; `then` says how to go on."""
+    typer.echo(f"error: {printable(problem)}", err=True)
+    typer.echo(f"  {then}", err=True)
+    raise typer.Exit(EXIT_NOT_DONE)
+
+
+def require_somebody_to_ask(as_json: bool, remedy: str) -> None:
+    """End the command where it would have to ask, and nobody is there."""
+    if as_json or not sys.stdin.isatty():
+        refuse("nobody can be asked here", remedy)
 
 
 def require_sandbox() -> None:

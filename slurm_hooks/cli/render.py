@@ -10,7 +10,8 @@ import typer
 
 from slurm_hooks.apply.rendered_files import FileState, ForeignFiles, write_files
 from slurm_hooks.cli.mistakes import printable, refuse
-from slurm_hooks.cli.validate import AsJson, ClusterFile, ClusterId, load_or_refuse
+from slurm_hooks.cli.options import AsJson
+from slurm_hooks.cli.validate import ClusterFile, ClusterId, load_or_refuse
 from slurm_hooks.settings import DEFAULTS
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slurm_hooks.cli.events import SettingsFile, history_of
+from slurm_hooks.cli.events import history_of
 from slurm_hooks.cli.mistakes import printable, refuse
+from slurm_hooks.cli.options import AsJson, SettingsFile
 
 if TYPE_CHECKING:
     from slurm_hooks.cluster.topology import Cluster
@@ -26,7 +27,7 @@ app = typer.Typer()
 @app.callback(invoke_without_command=True)
 def repairs(
     context: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")] = False,
+    as_json: AsJson = False,
     settings_file: SettingsFile = "",
 ) -> None:
     """Show the pools, whether their nodes are repaired, and the nodes that need it.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slurm_hooks.cli.events import SettingsFile
 from slurm_hooks.cli.fault_reports import report_as_line, report_as_object
-from slurm_hooks.cli.mistakes import printable, refuse
+from slurm_hooks.cli.mistakes import EXIT_NOT_DONE, printable, refuse, require_somebody_to_ask
+from slurm_hooks.cli.options import AsJson, SettingsFile
 
 if TYPE_CHECKING:
     from slurm_hooks.cluster.topology import NodePool
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from slurm_hooks.history.reports import FaultReports
     from slurm_hooks.status.read import StatusSources
 
-EXIT_NOT_DONE = 1
 MOST_LISTED = 20
 WAIT_SECONDS = 1.0
 BEHAVIORS = "PERFORMANCE, SILENT_DATA_CORRUPTION, UNRECOVERABLE_GPU_ERROR or BEHAVIOR_UNSPECIFIED"
@@ -43,7 +41,7 @@ def report_faulty(
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Stay until the VM is gone.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")] = False,
+    as_json: AsJson = False,
     settings_file: SettingsFile = "",
 ) -> None:
     """Have the VM of a faulty node deleted; its jobs are queued again.
@@ -163,8 +161,7 @@ def _ask(sources: StatusSources, node: str, host: bool, yes: bool, as_json: bool
     """Ask a person, who learns which jobs it costs their present start."""
     if yes:
         return
-    if as_json or not sys.stdin.isatty():
-        refuse("nobody can be asked here", "add --yes to carry it out")
+    require_somebody_to_ask(as_json, "add --yes to carry it out")
     first = "Report the host of" if host else "Delete the VM of"
     then = " and delete its VM" if host else ""
     if not typer.confirm(f"{first} {node}{then}? {_jobs_text(sources, node)}"):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slurm_hooks.cli.events import SettingsFile
 from slurm_hooks.cli.mistakes import refuse
+from slurm_hooks.cli.options import SettingsFile
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

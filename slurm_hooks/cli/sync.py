@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from slurm_hooks.cli.mistakes import printable, refuse
+from slurm_hooks.cli.mistakes import EXIT_NOT_DONE, printable, refuse, require_somebody_to_ask
+from slurm_hooks.cli.options import AsJsonUnasked, SettingsFile
 
 if TYPE_CHECKING:
     from slurm_hooks.reconcile.actions import Plan
     from slurm_hooks.reconcile.assembly import Controller
     from slurm_hooks.reconcile.by_hand import Proposal, Result
 
-EXIT_NOT_DONE = 1
 SETTINGS_REMEDY = "see slurm-hooks sync --help; the command runs as the Slurm user"
 
 
@@ -34,17 +33,8 @@ def sync(
             help="Confirm the kills that are held because they are many at once.",
         ),
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Answer in JSON; with --dry-run or --yes.")
-    ] = False,
-    settings_file: Annotated[
-        str,
-        typer.Option(
-            "--settings",
-            metavar="FILE",
-            help="Default: slurm-hooks.conf beside $SLURM_CONF, else in /etc/slurm-hooks.",
-        ),
-    ] = "",
+    as_json: AsJsonUnasked = False,
+    settings_file: SettingsFile = "",
 ) -> None:
     """Compare Slurm with Compute Engine once, show what to do, ask, and do it.
 
@@ -59,8 +49,8 @@ def sync(
     """
     from slurm_hooks.reconcile.locks import Locked, sole_runner
 
-    if not (dry_run or yes) and (as_json or not sys.stdin.isatty()):
-        refuse("nobody can be asked here", "add --dry-run to look, or --yes to carry it out")
+    if not (dry_run or yes):
+        require_somebody_to_ask(as_json, "add --dry-run to look, or --yes to carry it out")
     with _mistakes_told():
         controller = _assembled(settings_file, quiet=dry_run)
         if dry_run:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from slurm_hooks.cli.mistakes import refuse_file
+from slurm_hooks.cli.options import AsJson
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,7 +28,6 @@ ClusterId = Annotated[
         show_default=False,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, for programs.")]
 
 
 def validate(file: ClusterFile, cluster_id: ClusterId = "", as_json: AsJson = False) -> None:

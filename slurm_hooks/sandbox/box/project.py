@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from slurm_hooks.compute.names import short_name
 from slurm_hooks.sandbox.box.layout import BoxError
 
 _DEADLINE_SECONDS = 10.0
@@ -60,7 +61,7 @@ class EmulatedProject:
     def instances(self) -> list[Instance]:
         """All VMs of all zones."""
         return [
-            Instance(item["name"], _last(item["zone"]), item["status"], item["id"])
+            Instance(item["name"], short_name(item["zone"]), item["status"], item["id"])
             for item in self._aggregated("instances")
         ]
 
@@ -83,7 +84,7 @@ class EmulatedProject:
                 item["name"],
                 _place(item),
                 item["targetSize"],
-                _last(item.get("resourcePolicies", {}).get("workloadPolicy", "")),
+                short_name(item.get("resourcePolicies", {}).get("workloadPolicy", "")),
             )
             for item in self._aggregated("instanceGroupManagers")
         ]
@@ -141,14 +142,10 @@ class EmulatedProject:
         return page
 
 
-def _last(url: str) -> str:
-    return url.rpartition("/")[2]
-
-
 def _place(item: dict[str, Any]) -> str:
     if "zone" in item:
-        return f"zones/{_last(item['zone'])}"
-    return f"regions/{_last(item['region'])}"
+        return f"zones/{short_name(item['zone'])}"
+    return f"regions/{short_name(item['region'])}"
 
 
 def _last_error_code(item: dict[str, Any]) -> str:

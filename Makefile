@@ -33,7 +33,7 @@ test: install lint types layers ## Run all checks and tests (`make thorough` wal
 	@$(BIN)/python3 -m pytest -m 'slow and not thorough' tests/end_to_end $(WAITING)
 	@$(BIN)/python3 -m pytest -m 'slow and not thorough' --ignore tests/end_to_end $(COMPUTING)
 
-quick: install ## Run the tests that start no daemons, under a minute
+quick: install ## Run the tests that start no daemons, about a minute
 	@$(BIN)/python3 -m pytest -m 'not slow' --numprocesses 2
 
 thorough: install ## Walk the proofs for all Slurm versions, second deaths and all surroundings, half an hour
